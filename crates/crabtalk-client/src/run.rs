@@ -96,7 +96,7 @@ pub type Run = News<RunNews>;
 
 /// The position of the reader in a run.
 #[derive(Debug, Default)]
-struct Place {
+struct ReadPosition {
     /// The run's number, once Start arrived.
     run: Option<u64>,
     /// `seq` of the last returned event.
@@ -112,7 +112,7 @@ struct Place {
     skip: usize,
 }
 
-impl Place {
+impl ReadPosition {
     /// Prepares for a replay from the anchor.
     fn rewind(&mut self) {
         self.skip = self.given;
@@ -152,13 +152,13 @@ impl Place {
 
 struct Following {
     begin: Begin,
-    place: Place,
+    place: ReadPosition,
     was_lost: bool,
 }
 
 impl Following {
     fn new(begin: Begin) -> Self {
-        let mut place = Place::default();
+        let mut place = ReadPosition::default();
         if let Begin::Attach(request) = &begin {
             place.run = request.run;
             place.seen = request.after.unwrap_or_default();

@@ -44,7 +44,7 @@ mod listener;
 mod mcp;
 mod port;
 mod public;
-mod seen;
+mod request_ids;
 mod serve;
 mod service;
 mod system;
@@ -56,7 +56,7 @@ pub use listener::Listener;
 pub use mcp::Mcp;
 pub use port::{Announced, InvalidPort, MAX_PORT_FILE_BYTES, PortFile};
 pub use public::serve_http;
-pub use seen::Seen;
+pub use request_ids::RequestIds;
 pub use serve::{McpService, Service, run_mcp, stop_signal};
 pub use service::{Definition, Manager, Plan};
 

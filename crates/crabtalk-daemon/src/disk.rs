@@ -4,7 +4,7 @@
 
 use crate::skills::Skills;
 use crabtalk_domain::BoxFuture;
-use crabtalk_files::{PathStep, Way};
+use crabtalk_files::{PathStep, PathWalk};
 use crabtalk_gate::Disk;
 use crabtalk_tools::{FileWork, OsTools};
 use std::io::{Error, ErrorKind};
@@ -27,7 +27,7 @@ impl Disk for LocalDisk {
         if !path.is_absolute() {
             return None;
         }
-        let mut way = Way::along(path);
+        let mut way = PathWalk::along(path);
         let mut missing = false;
         while let Some(step) = way.step() {
             let PathStep::Down { own } = step else {

@@ -1,7 +1,7 @@
 //! A conversation's working history.
 
 use crate::Message;
-use crate::shown::{self, Shown};
+use crate::image_budget::{self, ImageBudget};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct History {
     messages: Arc<Vec<Arc<Message>>>,
     tokens: u64,
-    shown: Shown,
+    shown: ImageBudget,
 }
 
 impl History {
@@ -32,7 +32,7 @@ impl History {
         for at in of {
             let message = &mut messages[*at];
             self.tokens -= message.estimated_tokens();
-            *message = Arc::new(message.with_notes(|image| Some(shown::note(image))));
+            *message = Arc::new(message.with_notes(|image| Some(image_budget::note(image))));
             self.tokens += message.estimated_tokens();
         }
     }

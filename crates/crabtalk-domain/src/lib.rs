@@ -8,6 +8,7 @@ mod event;
 mod history;
 mod hook;
 mod image;
+mod image_budget;
 mod ledger;
 mod message;
 mod mode;
@@ -15,7 +16,6 @@ mod names;
 mod origin;
 mod principal;
 mod run_end;
-mod shown;
 mod time;
 mod url;
 

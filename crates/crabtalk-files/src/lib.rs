@@ -3,7 +3,7 @@
 //! ```text
 //! read         a regular file of a bounded size, opened without blocking
 //! replace      a file that has its old or its new content after a crash
-//! way          a path, resolved link by link
+//! path_walk    a path, resolved link by link
 //! tables       lists of numbered tables in TOML, edited with comments kept
 //! yaml         the frontmatter of files, with positions
 //! zone         the time zone of this machine
@@ -18,10 +18,10 @@
 
 mod error;
 mod frontmatter;
+mod path_walk;
 mod read;
 mod replace;
 mod system;
-mod way;
 mod zone;
 
 pub mod tables;
@@ -30,9 +30,9 @@ pub mod yaml;
 
 pub use error::Error;
 pub use frontmatter::Frontmatter;
+pub use path_walk::{PathStep, PathWalk};
 pub use read::{if_there, open, open_to_append, read, read_open, read_text, regular};
 pub use replace::{
     Existing, commit, create_folder, is_left_over, remove, stage, sweep, unfinished, write,
 };
-pub use way::{PathStep, Way};
 pub use zone::local_zone;

@@ -5,7 +5,7 @@
 //! a drop returns immediately and leaves no process behind.
 
 use crate::program::{GuardianCommand, Report, Run, Start, Stdio, encode};
-use crate::reaper::{Children, Known};
+use crate::reaper::{Children, Registration};
 use crate::sandbox::SandboxPolicy;
 use rustix::process::{Pid, Signal};
 use std::ffi::OsString;
@@ -267,7 +267,7 @@ fn pipes(streams: Streams) -> io::Result<(Pipes, Stdio)> {
 /// A running guardian.
 struct Guard {
     child: tokio::process::Child,
-    _known: Known,
+    _known: Registration,
     control: UnixStream,
 }
 

@@ -35,7 +35,7 @@ pub use peer::{Peers, Refusal};
 pub use program::{
     GUARDIAN_ARGUMENT, GuardianCommand, MAX_COMMAND_BYTES, Run, TerminalCommand, enter,
 };
-pub use reaper::{Children, Known, Swept, conceal};
+pub use reaper::{Children, Registration, Swept, conceal};
 pub use sandbox::{
-    PolicyBuilder, Right, SandboxConfig, SandboxPolicy, Spot, Walls, landlock_version,
+    PinnedPath, PolicyBuilder, Right, SandboxConfig, SandboxPolicy, Walls, landlock_version,
 };

@@ -39,12 +39,12 @@ struct Register {
 
 /// Registers a child until this guard is dropped, which happens after the child was waited for.
 #[derive(Debug)]
-pub struct Known {
+pub struct Registration {
     register: Arc<Register>,
     process: Option<Process>,
 }
 
-impl Drop for Known {
+impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(process) = self.process {
             self.register.known().remove(&process);
@@ -89,7 +89,7 @@ impl Children {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn spawn(&self, command: &mut Command) -> io::Result<(Child, Known)> {
+    pub fn spawn(&self, command: &mut Command) -> io::Result<(Child, Registration)> {
         // Locked over the fork, so that no sweep finds an unregistered child.
         let mut known = self.0.known();
         let child = command.spawn()?;
@@ -100,7 +100,7 @@ impl Children {
         drop(known);
         Ok((
             child,
-            Known {
+            Registration {
                 register: Arc::clone(&self.0),
                 process,
             },

@@ -25,7 +25,7 @@ mod walls;
 
 pub use builder::PolicyBuilder;
 pub use landlocked::version as landlock_version;
-pub use policy::{Right, SandboxPolicy, Spot};
+pub use policy::{PinnedPath, Right, SandboxPolicy};
 pub use walls::Walls;
 pub(crate) use {
     filter::filter,

@@ -2,8 +2,8 @@
 #![cfg(test)]
 
 use crabtalk_guardian::{
-    Child, Children, Command, ExitStatus, Guardian, GuardianCommand, PolicyBuilder, Run,
-    SandboxConfig, Spot, Streams, landlock_version,
+    Child, Children, Command, ExitStatus, Guardian, GuardianCommand, PinnedPath, PolicyBuilder,
+    Run, SandboxConfig, Streams, landlock_version,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -210,7 +210,7 @@ async fn a_process_of_the_sandbox_speaks_over_its_pipes_too() {
         rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,
         rustix::fs::Mode::empty(),
     );
-    let cwd = Spot::of(&path, &opened.unwrap()).unwrap();
+    let cwd = PinnedPath::of(&path, &opened.unwrap()).unwrap();
     let environment = [("PATH".into(), std::env::var_os("PATH").unwrap())];
     for namespaces in [false, true] {
         let builder = PolicyBuilder {

@@ -3,7 +3,8 @@
 #![cfg(test)]
 
 use crabtalk_guardian::{
-    GuardianCommand, PolicyBuilder, Run, SandboxConfig, Spot, TerminalCommand, child_environment,
+    GuardianCommand, PinnedPath, PolicyBuilder, Run, SandboxConfig, TerminalCommand,
+    child_environment,
 };
 use crabtalk_testkit::{Terminal, tools::has_tools};
 use std::os::unix::net::UnixListener;
@@ -49,7 +50,7 @@ fn line(folder: &Path, program: &str) -> String {
     environment.push(("OWN".into(), own.clone().into()));
     let sandbox = PolicyBuilder {
         config: &SandboxConfig::default(),
-        cwd: &Spot::judge(&work).unwrap(),
+        cwd: &PinnedPath::judge(&work).unwrap(),
         read_only: false,
         write: &[],
         hosts: &[],

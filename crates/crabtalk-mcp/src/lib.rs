@@ -14,6 +14,7 @@
 
 mod answers;
 mod call;
+mod declarations;
 mod elicit;
 mod handler;
 mod http;
@@ -27,15 +28,14 @@ mod output;
 mod owner;
 mod pipes;
 mod program;
+mod program_output;
 mod provider;
 mod said;
-mod seen;
 mod server;
 mod servers;
 mod settings;
 mod streamable;
 mod test;
-mod words;
 
 pub use http::{Http, HttpError, HttpRequest, HttpResponse};
 pub use names::{MAX_SERVER_NAME, check_server_name};
@@ -44,6 +44,6 @@ pub use output::Outputs;
 pub use owner::{Behind, Listener};
 pub use program::Programs;
 pub use server::{Pace, Phase, ServerStatus};
-pub use servers::{Found, Parts, Servers};
+pub use servers::{FoundPort, Parts, Servers};
 pub use settings::{Settings, Source, Transport, Trust};
 pub use test::{Tested, TestedTool};

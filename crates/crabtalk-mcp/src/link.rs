@@ -10,10 +10,10 @@ use crate::loopback::Loopback;
 use crate::oauth::{Logins, Tokens};
 use crate::pipes::Pipes;
 use crate::program::{self, Programs};
+use crate::program_output::{CLOSED, NotOpened, ProgramOutput, ended, handshake, refused, seconds};
 use crate::said;
 use crate::settings::{Settings, Transport};
 use crate::streamable::Streamable;
-use crate::words::{CLOSED, NotOpened, Words, ended, handshake, refused, seconds};
 use crabtalk_domain::BoxFuture;
 use crabtalk_guardian::{Child, ExitStatus};
 use http::{HeaderName, HeaderValue};
@@ -77,7 +77,7 @@ pub(crate) struct Connection {
     done: BoxFuture<'static, ()>,
     is_done: bool,
     child: Option<Child>,
-    pub(crate) words: Words,
+    pub(crate) words: ProgramOutput,
     /// Notified when the list of tools changed.
     pub(crate) changed: Arc<Notify>,
     /// Notified when the server may be gone.
@@ -140,7 +140,7 @@ impl Means {
 struct Attempt {
     /// The program, if there is one.
     child: Option<Child>,
-    words: Words,
+    words: ProgramOutput,
     tokens: Option<Arc<Tokens>>,
     doubt: Arc<Notify>,
     /// Cancels HTTP requests in flight.
@@ -270,7 +270,7 @@ impl Connection {
         let ends = over.clone().drop_guard();
         let mut attempt = Attempt {
             child: None,
-            words: Words::default(),
+            words: ProgramOutput::default(),
             tokens: means.tokens(settings),
             doubt: Arc::clone(&doubt),
             over,

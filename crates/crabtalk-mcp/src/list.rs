@@ -29,7 +29,7 @@ const MAX_TOLD: usize = 16;
 
 /// A tool of a server.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct ListedTool {
     pub(crate) spec: Arc<ToolSpec>,
     /// The server's name of the tool.
     pub(crate) raw: String,
@@ -38,7 +38,7 @@ pub(crate) struct Known {
     pub(crate) print: String,
 }
 
-impl Known {
+impl ListedTool {
     /// The tool's declaration, for comparison by a person.
     pub(crate) fn described(&self) -> String {
         let schema = serde_json::from_str::<Value>(self.spec.parameters.as_str());
@@ -56,13 +56,13 @@ impl Known {
 /// The tools of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<ListedTool>,
     /// Tools that were left out, with the reason.
     pub(crate) left_out: Vec<String>,
 }
 
 impl Tools {
-    pub(crate) fn get(&self, name: &str) -> Option<&Known> {
+    pub(crate) fn get(&self, name: &str) -> Option<&ListedTool> {
         self.known.iter().find(|known| known.spec.name == name)
     }
 
@@ -122,7 +122,7 @@ impl Tools {
     }
 }
 
-fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Known, String> {
+fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<ListedTool, String> {
     let bytes = tool.name.len();
     if bytes > MAX_RAW_NAME {
         return Err(format!(
@@ -165,7 +165,7 @@ fn known(settings: &Settings, tool: &Tool, taken: &HashSet<String>) -> Result<Kn
     }
     hash.update([u8::from(read_only)]);
     let trusted = settings.trust == Trust::Annotations && read_only;
-    Ok(Known {
+    Ok(ListedTool {
         spec: Arc::new(ToolSpec {
             name: qualified(&settings.name, &tool.name, taken),
             description,

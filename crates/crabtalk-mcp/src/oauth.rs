@@ -9,12 +9,12 @@
 
 mod alone;
 mod calls;
-mod kept;
 mod login;
+mod logins;
 mod tokens;
 
-pub(crate) use kept::Logins;
 pub(crate) use login::Pending;
+pub(crate) use logins::Logins;
 pub(crate) use tokens::{NoToken, Tokens};
 
 use rmcp::transport::auth::AuthError;

@@ -4,10 +4,10 @@
 //! declaration changed since it was last allowed is shown again.
 
 use crate::call::{self, Wanted};
-use crate::list::{Known, Tools};
+use crate::declarations::Allowed;
+use crate::list::{ListedTool, Tools};
 use crate::output::{self, output};
 use crate::said;
-use crate::seen::Allowed;
 use crate::server::Server;
 use crate::servers::Servers;
 use crabtalk_domain::tool::{
@@ -31,7 +31,7 @@ impl Servers {
     }
 
     /// The tool's declaration when it was last allowed and now, if they differ.
-    fn news(&self, name: &str) -> Option<(Allowed, Known)> {
+    fn news(&self, name: &str) -> Option<(Allowed, ListedTool)> {
         let (_, tools) = self.find(name)?;
         let known = tools.get(name)?.clone();
         let before = self.0.seen.allowed(name)?;
@@ -39,7 +39,7 @@ impl Servers {
     }
 
     /// Records that a call of the tool with its current description was allowed.
-    async fn note_allowed(&self, known: &Known) {
+    async fn note_allowed(&self, known: &ListedTool) {
         let now = Allowed {
             print: known.print.clone(),
             described: known.described(),

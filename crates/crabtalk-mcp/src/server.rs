@@ -10,7 +10,7 @@ mod pace;
 mod serve;
 mod status;
 
-pub(crate) use life::Work;
+pub(crate) use life::ServerTask;
 pub use pace::Pace;
 pub use status::{Phase, ServerStatus};
 

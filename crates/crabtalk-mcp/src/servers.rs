@@ -4,6 +4,7 @@
 //! ignoring case; a server whose settings did not change keeps its task; every task has
 //! ended when [`Servers::shut_down`] returns.
 
+use crate::declarations::Declarations;
 use crate::http::Http;
 use crate::link::Means;
 use crate::list::Tools;
@@ -12,8 +13,7 @@ use crate::oauth::{Logins, Pending};
 use crate::output::Outputs;
 use crate::owner::{self, Behind};
 use crate::program::Programs;
-use crate::seen::Seen;
-use crate::server::{Now, Pace, Phase, Server, ServerStatus, Work};
+use crate::server::{Now, Pace, Phase, Server, ServerStatus, ServerTask};
 use crate::settings::{Settings, Source, Transport};
 use crabtalk_component::PortFile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 /// A port file that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundPort {
     /// The component's name.
     pub name: String,
     /// Its contents, or why it is invalid.
@@ -67,7 +67,7 @@ pub struct Servers(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) means: Arc<Means>,
     pub(crate) outputs: Arc<dyn Outputs>,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<Declarations>,
     news: Arc<dyn Fn(ServerStatus, String) + Send + Sync>,
     pub(crate) pace: Pace,
     stop: CancellationToken,
@@ -79,7 +79,7 @@ pub(crate) struct Inner {
 #[derive(Default)]
 struct State {
     configured: Vec<Settings>,
-    found: Vec<Found>,
+    found: Vec<FoundPort>,
     /// Servers by name.
     servers: BTreeMap<String, Arc<Server>>,
     /// Port files that are ignored, and why.
@@ -100,7 +100,7 @@ impl Servers {
         Self(Arc::new(Inner {
             means: Arc::new(means),
             outputs: parts.outputs,
-            seen: Arc::new(Seen::new(parts.seen)),
+            seen: Arc::new(Declarations::new(parts.seen)),
             news: parts.news,
             pace: parts.pace,
             stop: CancellationToken::new(),
@@ -121,7 +121,7 @@ impl Servers {
     }
 
     /// Sets the port files that exist.
-    pub async fn discover(&self, found: Vec<Found>) {
+    pub async fn discover(&self, found: Vec<FoundPort>) {
         self.load_seen(!found.is_empty()).await;
         if self.state().found == found {
             return;
@@ -199,7 +199,7 @@ impl Servers {
         let server = Server::new(settings, tools.unwrap_or_default(), connected, cancel);
         let server = Arc::new(server);
         let news = Arc::clone(&self.0.news);
-        let work = Work {
+        let work = ServerTask {
             server: Arc::clone(&server),
             means: Arc::clone(&self.0.means),
             seen: Arc::clone(&self.0.seen),
@@ -382,7 +382,7 @@ impl Servers {
 )]
 fn wanted(
     configured: &[Settings],
-    found: &[Found],
+    found: &[FoundPort],
 ) -> (
     BTreeMap<String, Settings>,
     BTreeMap<String, (Option<PortFile>, String)>,
@@ -395,7 +395,7 @@ fn wanted(
         }
         wanted.insert(settings.name.clone(), settings);
     }
-    for Found { name, says } in small_first(found, |found| &found.name) {
+    for FoundPort { name, says } in small_first(found, |found| &found.name) {
         let clash = |known: &&String| known.eq_ignore_ascii_case(name);
         let known: Option<String> = wanted.keys().find(clash).cloned();
         let port = says.as_ref().ok().cloned();

@@ -35,13 +35,13 @@ pub(crate) struct Sessions {
 struct Register {
     open: Vec<Peer<RoleServer>>,
     /// Requests in flight, by the progress token sent to the server.
-    requests: HashMap<ProgressToken, Asked>,
+    requests: HashMap<ProgressToken, PendingRequest>,
     count: u64,
 }
 
 /// A request in flight.
 #[derive(Debug, Clone)]
-struct Asked {
+struct PendingRequest {
     number: u64,
     session: Peer<RoleServer>,
     id: RequestId,
@@ -66,7 +66,7 @@ impl Sessions {
     }
 
     /// The session request to which a request of the server belongs.
-    fn latest(&self) -> Option<Asked> {
+    fn latest(&self) -> Option<PendingRequest> {
         let register = self.register();
         register
             .requests
@@ -113,7 +113,7 @@ impl Bridge {
                 None,
             ));
         }
-        let asked = Asked {
+        let asked = PendingRequest {
             number: 0,
             session: context.peer.clone(),
             id: context.id.clone(),
@@ -147,7 +147,7 @@ struct Noted<'a> {
 }
 
 impl<'a> Noted<'a> {
-    fn new(sessions: &'a Sessions, token: ProgressToken, mut asked: Asked) -> Self {
+    fn new(sessions: &'a Sessions, token: ProgressToken, mut asked: PendingRequest) -> Self {
         let mut register = sessions.register();
         register.count += 1;
         asked.number = register.count;

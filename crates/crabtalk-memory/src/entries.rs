@@ -40,7 +40,7 @@ pub(crate) struct Slot {
 
 /// A file of the folder when it was last read.
 #[derive(Debug)]
-struct Known {
+struct KnownFile {
     /// `None` if the file may change without a new stamp, so that it is read again.
     stamp: Option<Stamp>,
     /// The entry, or why the file is skipped.
@@ -52,7 +52,7 @@ pub(crate) struct Entries {
     folder: PathBuf,
     /// Why the folder cannot be used.
     trouble: Option<String>,
-    files: BTreeMap<String, Known>,
+    files: BTreeMap<String, KnownFile>,
     /// The file that counts for each name and sender.
     winners: BTreeMap<(String, String), String>,
     per_sender: HashMap<String, usize>,

@@ -57,9 +57,9 @@ pub(crate) fn blocks<B: Blocks>(message: &Message, has_guests: bool, as_text: bo
 
 /// The calls of an answer, as received so far.
 #[derive(Default)]
-pub(crate) struct Calls(Vec<Begun>);
+pub(crate) struct Calls(Vec<PartialCall>);
 
-struct Begun {
+struct PartialCall {
     /// The provider's number of the block.
     block: u64,
     /// The whole input, unless it is streamed.
@@ -82,7 +82,7 @@ impl Calls {
         let index =
             u32::try_from(self.0.len()).map_err(|_| Broken::Nonsense("too many calls".into()))?;
         let id = if id.is_empty() { new_call_id() } else { id };
-        self.0.push(Begun {
+        self.0.push(PartialCall {
             block,
             given,
             streamed: false,
@@ -121,7 +121,7 @@ impl Calls {
         }
     }
 
-    fn find(&mut self, block: u64) -> Option<(u32, &mut Begun)> {
+    fn find(&mut self, block: u64) -> Option<(u32, &mut PartialCall)> {
         let mut all = (0..).zip(&mut self.0);
         all.find(|(_, call)| call.block == block)
     }

@@ -48,13 +48,13 @@ pub(crate) struct Plan {
 }
 
 /// An answer whose first content has arrived.
-struct Begun {
+struct StartedAnswer {
     chunks: VecDeque<Chunk>,
     source: Opened,
 }
 
 impl Plan {
-    async fn run(&self, tell: &Tell) -> Result<Begun, Error> {
+    async fn run(&self, tell: &Tell) -> Result<StartedAnswer, Error> {
         let mut failed: Option<Error> = None;
         for (at, candidate) in self.candidates.iter().enumerate() {
             let error = match candidate {
@@ -94,7 +94,7 @@ impl Plan {
     }
 
     /// Calls one model, with retries.
-    async fn ask(&self, candidate: &Candidate, tell: &Tell) -> Result<Begun, Error> {
+    async fn ask(&self, candidate: &Candidate, tell: &Tell) -> Result<StartedAnswer, Error> {
         let retries = candidate.provider.config.max_retries;
         let mut backoff = FIRST_BACKOFF;
         let mut attempt = 0;
@@ -142,7 +142,7 @@ impl Plan {
     }
 
     /// Calls a model once and waits for the first content.
-    async fn attempt(&self, candidate: &Candidate) -> Result<Begun, Error> {
+    async fn attempt(&self, candidate: &Candidate) -> Result<StartedAnswer, Error> {
         let Candidate { provider, model } = candidate;
         let mut source = provider
             .open(&self.shared, model, &self.request, &self.known)
@@ -161,7 +161,7 @@ impl Plan {
             }
             chunks.push_back(chunk);
             if is_content {
-                return Ok(Begun { chunks, source });
+                return Ok(StartedAnswer { chunks, source });
             }
         }
         Err(provider.error(ErrorKind::Malformed, "the answer ended before it began"))

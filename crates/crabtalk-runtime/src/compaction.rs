@@ -15,7 +15,7 @@ mod tests;
 pub(crate) use plan::{Budget, Plan};
 
 use crate::inner::Inner;
-use crate::open::Open;
+use crate::open::OpenConversation;
 use crate::registry::Shared;
 use crate::router;
 use crate::spending::{self, Account, Tally};
@@ -74,7 +74,7 @@ pub(crate) struct Done {
 pub(crate) async fn on_demand(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
-    open: &mut Open,
+    open: &mut OpenConversation,
     focus: Option<&str>,
     cancel: &CancellationToken,
 ) -> Result<String, Error> {
@@ -104,7 +104,7 @@ pub(crate) async fn on_demand(
 async fn now(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
-    open: &mut Open,
+    open: &mut OpenConversation,
     focus: Option<&str>,
 ) -> Result<Done, Error> {
     let catalog = rt.catalog.load_full();
@@ -133,7 +133,7 @@ async fn now(
 pub(crate) async fn start_fresh(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
-    open: &mut Open,
+    open: &mut OpenConversation,
 ) -> Result<String, Error> {
     if open.history.is_empty() {
         return Ok(String::new());
@@ -152,7 +152,7 @@ pub(crate) async fn start_fresh(
 pub(crate) fn tell_put_away(
     rt: &Arc<Inner>,
     shared: &Shared,
-    open: &Open,
+    open: &OpenConversation,
     (tokens_before, tokens_after): (u64, u64),
     title: &str,
 ) {
@@ -168,7 +168,7 @@ pub(crate) fn tell_put_away(
 }
 
 /// The title of an archive that has no summary.
-pub(crate) fn title_without_summary(shared: &Shared, open: &Open) -> String {
+pub(crate) fn title_without_summary(shared: &Shared, open: &OpenConversation) -> String {
     match shared.live().meta.title.as_str() {
         "" => archive_title(first_words(open)),
         title => title.to_owned(),
@@ -176,7 +176,7 @@ pub(crate) fn title_without_summary(shared: &Shared, open: &Open) -> String {
 }
 
 /// The first user message since the last marker.
-fn first_words(open: &Open) -> &str {
+fn first_words(open: &OpenConversation) -> &str {
     let said = open.history.iter().find(|m| m.role == Role::User);
     said.map_or("", |message| message.content.as_str())
 }
@@ -203,7 +203,7 @@ pub(crate) fn event(done: &Result<Done, Error>) -> AgentEvent {
 pub(crate) async fn compact(
     rt: &Inner,
     shared: &Shared,
-    open: &mut Open,
+    open: &mut OpenConversation,
     job: &Job<'_>,
     plan: Plan,
     running: Option<RunRecord>,
@@ -237,7 +237,7 @@ pub(crate) async fn compact(
 }
 
 /// The todo list, unless the kept messages contain it or every item is done.
-fn archived_todo_list(open: &Open, keep: usize) -> Option<String> {
+fn archived_todo_list(open: &OpenConversation, keep: usize) -> Option<String> {
     let (archived, kept) = open.history.split_at(open.history.len() - keep);
     if router::last_todo_list(kept).is_some() {
         return None;
@@ -253,7 +253,7 @@ fn archived_todo_list(open: &Open, keep: usize) -> Option<String> {
 fn append_compact(
     rt: &Inner,
     shared: &Shared,
-    open: &Open,
+    open: &OpenConversation,
     summary: &str,
     title: &str,
     keep: usize,
@@ -279,7 +279,7 @@ fn append_compact(
 /// number of tokens after it, if known.
 pub(crate) fn append_marker(
     shared: &Shared,
-    open: &Open,
+    open: &OpenConversation,
     marker: Record,
     used: Option<u64>,
     running: Option<RunRecord>,
@@ -319,7 +319,7 @@ pub(crate) fn append_marker(
 async fn summarise(
     rt: &Inner,
     account: Account<'_>,
-    open: &Open,
+    open: &OpenConversation,
     job: &Job<'_>,
     plan: &Plan,
 ) -> Result<String, ModelError> {

@@ -12,7 +12,7 @@ pub use go_back::Rewound;
 
 use crate::command::{Change, Command, Job};
 use crate::inner::Inner;
-use crate::open::{Cut, Open};
+use crate::open::{Cut, OpenConversation};
 use crate::registry::{Live, Shared};
 use crate::request::RunRequest;
 use crate::run::{self, Ending, Outcome};
@@ -35,7 +35,7 @@ struct Conversation {
     rt: Arc<Inner>,
     shared: Arc<Shared>,
     commands: mpsc::Receiver<Command>,
-    open: Option<Open>,
+    open: Option<OpenConversation>,
 }
 
 /// Starts the task of a conversation.
@@ -150,7 +150,7 @@ impl Conversation {
         }
         let opened = self.read_log(create).await?;
         let cut = Cut::by_crash(&opened, self.rt.catalog.load().resume);
-        let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut).await?;
+        let (open, cut_off) = OpenConversation::take(&self.rt, &self.shared, opened, cut).await?;
         self.open = Some(open);
         self.tell_cut_off(cut_off).await;
         Ok(())
@@ -235,7 +235,7 @@ impl Conversation {
             self.shared.forget_current();
             return log.refuse(Error::ShuttingDown);
         };
-        let work = run::Work { job, cut };
+        let work = run::RunTask { job, cut };
         match run::execute(&self.rt, &self.shared, open, work).await {
             Outcome::Intact => {}
             Outcome::Unsure => self.forget(),
@@ -252,7 +252,8 @@ impl Conversation {
             let cut = Cut::by_panic(&opened, ending.run());
             // Steering is closed before the log is read, so that the log
             // has every accepted message.
-            let (open, cut_off) = Open::take(&self.rt, &self.shared, opened, cut).await?;
+            let (open, cut_off) =
+                OpenConversation::take(&self.rt, &self.shared, opened, cut).await?;
             let end = self.shared.append(&[]).await?;
             self.open = Some(open);
             self.tell_cut_off(cut_off).await;

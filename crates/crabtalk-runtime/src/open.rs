@@ -24,7 +24,7 @@ pub(crate) const REMEMBERED_REQUESTS: usize = 256;
 pub(crate) const CUT_OFF: &str = "the daemon stopped while this run was going on";
 
 /// A conversation's working state while it is in memory.
-pub(crate) struct Open {
+pub(crate) struct OpenConversation {
     pub(crate) history: History,
     pub(crate) has_guests: bool,
     pub(crate) archived_messages: u64,
@@ -134,7 +134,7 @@ pub(crate) fn interruption(cut: &RunRecord) -> AgentEvent {
     }
 }
 
-impl Open {
+impl OpenConversation {
     /// Repairs the log, also on disk, and reads the state. Also returns the run that
     /// this closes as interrupted.
     pub(crate) async fn take(

@@ -19,7 +19,7 @@ use crate::command::Job;
 use crate::compaction;
 use crate::facts::Facts;
 use crate::inner::Inner;
-use crate::open::Open;
+use crate::open::OpenConversation;
 use crate::publisher::Publisher;
 use crate::registry::Shared;
 use crate::request::RunRequest;
@@ -77,7 +77,7 @@ struct Calls {
 struct Run<'a> {
     rt: &'a Arc<Inner>,
     shared: &'a Arc<Shared>,
-    open: &'a mut Open,
+    open: &'a mut OpenConversation,
     request: RunRequest,
     /// The agent that answers, as hooks composed it.
     speaker: Arc<AgentConfig>,
@@ -126,7 +126,7 @@ impl Run<'_> {
     }
 }
 
-pub(crate) struct Work {
+pub(crate) struct RunTask {
     pub(crate) job: Box<Job>,
     /// The interrupted run that this one resumes.
     pub(crate) cut: Option<Box<RunRecord>>,
@@ -145,8 +145,8 @@ pub(crate) enum Outcome {
 pub(crate) async fn execute(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
-    open: &mut Open,
-    work: Work,
+    open: &mut OpenConversation,
+    work: RunTask,
 ) -> Outcome {
     rt.running.fetch_add(1, Ordering::Relaxed);
     let request = &work.job.request;
@@ -166,8 +166,8 @@ pub(crate) async fn execute(
 async fn run(
     rt: &Arc<Inner>,
     shared: &Arc<Shared>,
-    open: &mut Open,
-    work: Work,
+    open: &mut OpenConversation,
+    work: RunTask,
     ending: Arc<Ending>,
 ) -> Outcome {
     let (log, cancel) = (Arc::clone(&work.job.log), work.job.cancel.clone());

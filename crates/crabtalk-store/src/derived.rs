@@ -9,8 +9,8 @@ mod passages;
 mod terms;
 mod turns;
 
-pub(crate) use logs::{Changed, LogRow, LogTable, Looked};
-pub(crate) use turns::{Found, Indexed, Turn, Unindexed};
+pub(crate) use logs::{Changed, CheckedLog, LogRow, LogTable};
+pub(crate) use turns::{FoundTurn, Indexed, Turn, Unindexed};
 
 use crate::db::{Contents, Database, Definition};
 use crabtalk_domain::records::Passages;

@@ -53,7 +53,7 @@ pub(crate) struct Names {
 
 /// A file of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct PairFile {
     pub(crate) name: String,
     pub(crate) seq: u32,
 }
@@ -62,17 +62,17 @@ pub(crate) struct Found {
 #[derive(Default)]
 pub(crate) struct Files {
     /// Highest seq first.
-    pub(crate) of_pair: Vec<Found>,
+    pub(crate) of_pair: Vec<PairFile>,
     /// A file whose line 1 cannot be read.
-    broken: Option<(Found, String)>,
+    broken: Option<(PairFile, String)>,
     /// A file whose creation was interrupted within line 1.
-    abandoned: Option<Found>,
+    abandoned: Option<PairFile>,
 }
 
 impl Files {
     /// The file that is the conversation, if there is one. An unreadable file with a higher
     /// number is an error, since it may be the conversation.
-    pub(crate) fn current(&self, dir: &Path) -> Result<Option<&Found>, Error> {
+    pub(crate) fn current(&self, dir: &Path) -> Result<Option<&PairFile>, Error> {
         let current = self.of_pair.first();
         match &self.broken {
             Some((found, reason)) if current.is_none_or(|c| c.seq < found.seq) => {
@@ -271,7 +271,7 @@ impl Names {
             return Ok(());
         }
         let path = self.dir.join(&row.name);
-        let found = Found {
+        let found = PairFile {
             name: row.name,
             seq,
         };

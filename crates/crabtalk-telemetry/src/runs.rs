@@ -33,7 +33,7 @@ pub(crate) struct Span {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenRun {
     trace: [u8; 16],
     id: [u8; 8],
     began: Timestamp,
@@ -51,7 +51,7 @@ pub(crate) struct Ended {
 
 /// Open runs.
 #[derive(Debug, Default)]
-pub(crate) struct Runs(HashMap<Key, Open>);
+pub(crate) struct Runs(HashMap<Key, OpenRun>);
 
 fn key(event: &AgentEventMsg) -> Key {
     (event.agent.clone(), event.sender.clone(), event.run)
@@ -79,7 +79,7 @@ impl Runs {
         if self.0.len() >= MAX_OPEN {
             return;
         }
-        let open = Open {
+        let open = OpenRun {
             trace: random(),
             id: random(),
             began: at(event),

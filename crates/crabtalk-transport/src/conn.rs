@@ -6,7 +6,7 @@
 
 mod reply;
 
-use crate::crowd::Place;
+use crate::crowd::ConnectionSlot;
 use crate::input::{Input, poll_input};
 use bytes::BytesMut;
 use crabtalk_proto::codec::{self, FrameError};
@@ -79,7 +79,7 @@ pub(crate) async fn run<S, R, W>(
     server: S,
     reader: R,
     writer: W,
-    place: Place,
+    place: ConnectionSlot,
     shutdown: CancellationToken,
 ) -> Result<(), Ended>
 where
@@ -146,7 +146,7 @@ struct Connection<R, W> {
     output: BytesMut,
     /// The client closed its writing half.
     ended: bool,
-    place: Place,
+    place: ConnectionSlot,
     /// The deadline for the Hello; `None` once the client is authenticated.
     handshake: Option<Pin<Box<Sleep>>>,
     /// Resolves when the client's access is revoked.
@@ -154,7 +154,7 @@ struct Connection<R, W> {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<R, W> {
-    fn new(reader: R, writer: W, place: Place) -> Self {
+    fn new(reader: R, writer: W, place: ConnectionSlot) -> Self {
         Self {
             reader,
             writer,

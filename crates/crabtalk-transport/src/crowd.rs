@@ -1,6 +1,6 @@
 //! Limits shared by all listeners: connections, connections per source, and memory of incomplete frames.
 //!
-//! Invariant: a [`Place`] returns its share when it is dropped.
+//! Invariant: a [`ConnectionSlot`] returns its share when it is dropped.
 
 use crabtalk_proto::Status;
 use std::collections::HashMap;
@@ -58,7 +58,7 @@ struct Inner {
 
 /// One connection's place, free again when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     crowd: Crowd,
     source: Option<Source>,
     /// The share of the byte budget.
@@ -89,7 +89,7 @@ impl Crowd {
     }
 
     /// Reserves a place for a connection.
-    pub(crate) fn enter(&self, source: Option<Source>) -> Result<Place, Status> {
+    pub(crate) fn enter(&self, source: Option<Source>) -> Result<ConnectionSlot, Status> {
         let places = self.0.limit;
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
             tracing::warn!(limit = places, "connection refused: too many are open");
@@ -109,7 +109,7 @@ impl Crowd {
             }
             *open += 1;
         }
-        Ok(Place {
+        Ok(ConnectionSlot {
             crowd: self.clone(),
             source,
             bytes: None,
@@ -124,7 +124,7 @@ impl Crowd {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// A place that counts towards no limit.
     #[cfg(test)]
     pub(crate) fn uncounted() -> Self {
@@ -168,7 +168,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let Some(source) = self.source else {
             return;

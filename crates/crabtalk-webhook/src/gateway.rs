@@ -7,7 +7,7 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use crabtalk_client::{Client, Endpoint, Error, PublishEventMsg, RunNews, StreamMsg, stream_event};
-use crabtalk_component::{Home, Seen, axum, serve_http};
+use crabtalk_component::{Home, RequestIds, axum, serve_http};
 use futures_util::StreamExt;
 use ring::hmac;
 use std::collections::{BTreeMap, HashSet};
@@ -32,7 +32,7 @@ struct Gateway {
 
 /// The state that requests change.
 struct Books {
-    seen: Seen,
+    seen: RequestIds,
     /// Requests in flight.
     under_way: HashSet<String>,
     /// The current minute, and the number of requests of each hook in it.
@@ -53,7 +53,7 @@ pub(crate) async fn serve(
     let folder = home.state("webhook");
     home.make(&folder)?;
     let books = Books {
-        seen: Seen::open(&folder.join("seen"), now())?,
+        seen: RequestIds::open(&folder.join("seen"), now())?,
         under_way: HashSet::new(),
         minute: 0,
         taken: BTreeMap::new(),

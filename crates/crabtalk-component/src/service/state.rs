@@ -26,7 +26,7 @@ const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The state of a service.
-struct Found {
+struct ServiceState {
     /// Whether it runs, according to the manager.
     runs: bool,
     /// The announced port, and whether it answers.
@@ -40,7 +40,7 @@ fn unit(manager: Manager, component: &Component) -> String {
     }
 }
 
-fn look(manager: Manager, component: &Component, home: &Home) -> Found {
+fn look(manager: Manager, component: &Component, home: &Home) -> ServiceState {
     let ask: &[&str] = match manager {
         Manager::Systemd => &["systemctl", "--user", "is-active", "--quiet"],
         Manager::Launchd => &["launchctl", "list"],
@@ -52,7 +52,7 @@ fn look(manager: Manager, component: &Component, home: &Home) -> Found {
         .output();
     let port = std::fs::read(PortFile::path(home, component));
     let port = port.ok().and_then(|bytes| PortFile::parse(&bytes).ok());
-    Found {
+    ServiceState {
         runs: asked.is_ok_and(|output| output.status.success()),
         port: port.map(|file| {
             let address = (Ipv4Addr::LOCALHOST, file.port).into();
@@ -93,7 +93,7 @@ pub(crate) fn status(
     told(manager, component, &look(manager, component, home))
 }
 
-fn told(manager: Manager, component: &Component, found: &Found) -> anyhow::Result<ExitCode> {
+fn told(manager: Manager, component: &Component, found: &ServiceState) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout();
     let name = component.name();
     let service = if found.runs { "runs" } else { "is not running" };

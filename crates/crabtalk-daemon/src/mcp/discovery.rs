@@ -6,7 +6,7 @@ use super::Mcps;
 use anyhow::Context;
 use crabtalk_component::{MAX_PORT_FILE_BYTES, PortFile};
 use crabtalk_config::{Config, Home};
-use crabtalk_mcp::Found;
+use crabtalk_mcp::FoundPort;
 use crabtalk_runtime::Runtime;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ async fn discover(mcps: &Mcps, home: &Home) -> anyhow::Result<()> {
 }
 
 /// The port files by name. Blocks.
-fn scan(home: &Home) -> Vec<Found> {
+fn scan(home: &Home) -> Vec<FoundPort> {
     let entries = std::fs::read_dir(home.run_dir())
         .into_iter()
         .flatten()
@@ -57,9 +57,9 @@ fn scan(home: &Home) -> Vec<Found> {
         let component = name.strip_suffix(".port")?.to_owned();
         (!component.is_empty()).then_some((component, entry.path()))
     });
-    let mut found: Vec<Found> = names
+    let mut found: Vec<FoundPort> = names
         .take(MAX_FILES)
-        .map(|(name, path)| Found {
+        .map(|(name, path)| FoundPort {
             says: read(&path),
             name,
         })

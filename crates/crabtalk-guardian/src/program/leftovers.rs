@@ -4,7 +4,7 @@
 //! Invariants: every operation starts at a folder that was opened before the
 //! command, and follows no link; the last of several commands in one folder removes.
 
-use crate::sandbox::{MissingPart, PLACEHOLDER, Spot};
+use crate::sandbox::{MissingPart, PLACEHOLDER, PinnedPath};
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags, flock, openat, openat2,
     renameat, statat, unlinkat,
@@ -24,7 +24,7 @@ const SHARE_PAUSE: Duration = Duration::from_millis(10);
 /// names in it.
 struct Watched<'a> {
     folder: OwnedFd,
-    spot: &'a Spot,
+    spot: &'a PinnedPath,
     names: Vec<&'a MissingPart>,
 }
 

@@ -16,12 +16,12 @@ mod descriptors;
 mod frame;
 mod leftovers;
 mod proxy;
+mod replies;
 mod restricted;
 mod scratch;
 mod start;
 mod terminal;
 mod watch;
-mod words;
 
 pub(crate) use descriptors::Stdio;
 pub use frame::{MAX_COMMAND_BYTES, Run};

@@ -11,7 +11,7 @@
 
 use super::descriptors::{self, Stdio};
 use super::frame;
-use super::words::{Beginning, Launch, Task, Word};
+use super::replies::{Beginning, Launch, Reply, Task};
 use crate::sandbox::{Fence, SandboxPolicy, apart, filter, lacks, loopback, root};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 use std::convert::Infallible;
@@ -59,7 +59,7 @@ pub(super) fn main() -> ExitCode {
     let Err(why) = done else {
         return ExitCode::SUCCESS;
     };
-    let _ = frame::write(&mut control, &Word::Failed { why });
+    let _ = frame::write(&mut control, &Reply::Failed { why });
     ExitCode::FAILURE
 }
 
@@ -88,7 +88,7 @@ fn become_it(
 fn leave(control: &mut UnixStream) -> Result<(), String> {
     let lacks = |e: io::Error| lacks(&format!("namespaces are not available: {e}"));
     apart::leave().map_err(lacks)?;
-    frame::write(control, &Word::Left).map_err(failed)?;
+    frame::write(control, &Reply::Left).map_err(failed)?;
     // The guardian, outside, maps the user ids first.
     let Task::Go = frame::read(control).map_err(failed)? else {
         return Err("the guardian said something unexpected".into());
@@ -101,7 +101,7 @@ fn leave(control: &mut UnixStream) -> Result<(), String> {
         .spawn()
         .map_err(failed)?;
     let process = first.id().cast_signed();
-    frame::write(control, &Word::Began { process }).map_err(failed)
+    frame::write(control, &Reply::Began { process }).map_err(failed)
 }
 
 /// Runs the first process of new namespaces until all processes in them have ended.
@@ -130,7 +130,7 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
     apart::give_up().map_err(failed)?;
     let process = start_shut_in(fence, launch, streams, terminal)?;
     end_with(control)?;
-    frame::write(control, &Word::Started).map_err(failed)?;
+    frame::write(control, &Reply::Started).map_err(failed)?;
     reap(control, process, terminal);
     Ok(())
 }
@@ -140,7 +140,7 @@ fn begin(control: &mut UnixStream, beginning: Beginning) -> Result<(), String> {
 fn listen(control: &mut UnixStream) -> io::Result<Vec<(String, String)>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = format!("http://{}", listener.local_addr()?);
-    frame::write(control, &Word::Listening)?;
+    frame::write(control, &Reply::Listening)?;
     descriptors::send(control, &[listener.as_fd()])?;
     let mut environment: Vec<(String, String)> = PROXY_VARIABLES
         .iter()
@@ -225,8 +225,8 @@ fn reap(control: &mut UnixStream, process: i32, terminal: bool) {
     }
 }
 
-fn ended(status: WaitStatus) -> Word {
-    Word::Ended {
+fn ended(status: WaitStatus) -> Reply {
+    Reply::Ended {
         code: status.exit_status(),
         signal: status.terminating_signal(),
     }

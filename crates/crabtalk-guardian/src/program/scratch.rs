@@ -1,7 +1,7 @@
 //! Folders that exist as long as a command: for temporary files and
 //! for the kernel's data of overlay mounts.
 
-use crate::sandbox::{Overlays, Spot};
+use crate::sandbox::{Overlays, PinnedPath};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// A folder that is removed recursively on drop.
 pub(super) struct Scratch {
     folder: TempDir,
-    spot: Spot,
+    spot: PinnedPath,
 }
 
 impl Scratch {
@@ -22,12 +22,12 @@ impl Scratch {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(below.canonicalize()?)?;
         Ok(Self {
-            spot: Spot::judge(folder.path())?,
+            spot: PinnedPath::judge(folder.path())?,
             folder,
         })
     }
 
-    pub(super) fn spot(&self) -> &Spot {
+    pub(super) fn spot(&self) -> &PinnedPath {
         &self.spot
     }
 
@@ -39,13 +39,13 @@ impl Scratch {
 /// A scratch folder for overlay mounts, hidden from the command. Two mounts must not
 /// share an upper folder, so the first of several commands uses the project's,
 /// and the others have temporary upper folders here.
-pub(super) struct Work {
+pub(super) struct OverlayScratch {
     scratch: Scratch,
     /// The lock, if this command is the first.
     lock: Option<File>,
 }
 
-impl Work {
+impl OverlayScratch {
     pub(super) fn make(below: &Path) -> io::Result<Self> {
         let lock = File::open(below)?;
         let lock = lock.try_lock().is_ok().then_some(lock);
@@ -63,7 +63,7 @@ impl Work {
     }
 }
 
-impl Drop for Work {
+impl Drop for OverlayScratch {
     fn drop(&mut self) {
         // The kernel leaves folders that cannot be listed.
         for entry in std::fs::read_dir(self.scratch.path())

@@ -4,8 +4,8 @@ use super::RESTRICTED_ARGUMENT;
 use super::descriptors::{self, Stdio};
 use super::frame::{self, Run, Start};
 use super::proxy;
-use super::scratch::{Scratch, Work};
-use super::words::{Beginning, Launch, Task, Word};
+use super::replies::{Beginning, Launch, Reply, Task};
+use super::scratch::{OverlayScratch, Scratch};
 use crate::sandbox::{OpenedPath, Right, SandboxPolicy, apart, lacks, temporary};
 use rustix::process::Pid;
 use std::ffi::OsStr;
@@ -30,7 +30,7 @@ pub(super) struct Started {
     /// ends that process, and the kernel ends all others in the namespaces.
     words: Option<UnixStream>,
     /// Dropped when the process has ended.
-    _folders: (Option<Scratch>, Option<Work>),
+    _folders: (Option<Scratch>, Option<OverlayScratch>),
 }
 
 impl Started {
@@ -40,7 +40,7 @@ impl Started {
         // A process that could not be ended may keep the other end open.
         words.set_nonblocking(true).ok()?;
         match frame::read(&mut words) {
-            Ok(Word::Ended { code, signal }) => Some((code, signal)),
+            Ok(Reply::Ended { code, signal }) => Some((code, signal)),
             _ => None,
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn start(start: Start, streams: Stdio, terminal: bool) -> Result<Star
         })?;
     let caches = start.sandbox.as_ref().and_then(|s| s.caches.as_ref());
     // Without a work folder the private caches start empty.
-    let work = caches.and_then(|caches| Work::make(&caches.work).ok());
+    let work = caches.and_then(|caches| OverlayScratch::make(&caches.work).ok());
     let (process, words) = match (start.sandbox, &scratch) {
         (Some(policy), Some(scratch)) => {
             let boxed = Boxed {
@@ -133,7 +133,7 @@ fn failed(e: io::Error) -> String {
 struct Boxed<'a> {
     policy: SandboxPolicy,
     scratch: &'a Scratch,
-    work: Option<&'a Work>,
+    work: Option<&'a OverlayScratch>,
     streams: Stdio,
     terminal: bool,
 }
@@ -167,15 +167,15 @@ impl Boxed<'_> {
             self.give_terminal(&child).map_err(failed)?;
         }
         frame::write(&mut control, &Task::Leave).map_err(failed)?;
-        let word: Word = frame::read(&mut control).map_err(failed)?;
-        if word != Word::Left {
+        let word: Reply = frame::read(&mut control).map_err(failed)?;
+        if word != Reply::Left {
             return Err(unexpected(word));
         }
         let lacks = |e: io::Error| lacks(&format!("users cannot be told to a namespace: {e}"));
         apart::map_ids(child.id().cast_signed()).map_err(lacks)?;
         frame::write(&mut control, &Task::Go).map_err(failed)?;
-        let word: Word = frame::read(&mut control).map_err(failed)?;
-        let Word::Began { process } = word else {
+        let word: Reply = frame::read(&mut control).map_err(failed)?;
+        let Reply::Began { process } = word else {
             return Err(unexpected(word));
         };
         self.begin(run, process, control)
@@ -203,14 +203,14 @@ impl Boxed<'_> {
         let beginning = Beginning {
             policy: self.policy,
             scratch: self.scratch.spot().clone(),
-            overlays: self.work.map(Work::overlays),
+            overlays: self.work.map(OverlayScratch::overlays),
             launch,
             terminal: self.terminal,
         };
         let begun = frame::write(&mut control, &Task::Begin(Box::new(beginning)))
             .and_then(|()| self.streams.send(&control))
             .and_then(|()| match frame::read(&mut control) {
-                Ok(Word::Listening) => {
+                Ok(Reply::Listening) => {
                     let listener = descriptors::receive(&control)?;
                     proxy::serve(listener, hosts)?;
                     frame::read(&mut control)
@@ -218,7 +218,7 @@ impl Boxed<'_> {
                 other => other,
             });
         match begun {
-            Ok(Word::Started) => Ok((process, Some(control))),
+            Ok(Reply::Started) => Ok((process, Some(control))),
             Ok(word) => Err(unexpected(word)),
             Err(e) => Err(lacks(&format!("what makes the namespaces has ended: {e}"))),
         }
@@ -240,14 +240,14 @@ fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
 }
 
 /// Explains an unexpected answer.
-fn unexpected(word: Word) -> String {
+fn unexpected(word: Reply) -> String {
     match word {
-        Word::Failed { why } => why,
-        word @ (Word::Left
-        | Word::Began { .. }
-        | Word::Listening
-        | Word::Started
-        | Word::Ended { .. }) => {
+        Reply::Failed { why } => why,
+        word @ (Reply::Left
+        | Reply::Began { .. }
+        | Reply::Listening
+        | Reply::Started
+        | Reply::Ended { .. }) => {
             format!("cannot start it in the sandbox: it said {word:?}")
         }
     }

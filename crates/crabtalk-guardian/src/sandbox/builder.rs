@@ -6,7 +6,7 @@
 
 use super::links::Links;
 use super::lists::{MOVED, PRIVATE_CACHES, SECRETS, SHARED_CACHES, SYSTEM, TOOLCHAINS, words};
-use super::policy::{Cache, Caches, MissingPart, OpenedPath, Right, Spot};
+use super::policy::{Cache, Caches, MissingPart, OpenedPath, PinnedPath, Right};
 use super::{SandboxConfig, SandboxPolicy, repository, secrets};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::DirBuilderExt;
@@ -22,7 +22,7 @@ pub struct PolicyBuilder<'a> {
     /// The owner's settings.
     pub config: &'a SandboxConfig,
     /// The judged working folder.
-    pub cwd: &'a Spot,
+    pub cwd: &'a PinnedPath,
     /// Whether the command may write only to temporary folders.
     pub read_only: bool,
     /// Additional paths without links that this command may write to.
@@ -138,7 +138,7 @@ impl PolicyBuilder<'_> {
         for path in self.write {
             // Granted paths have no links; a link that appeared since would lead to another
             // path.
-            let spot = Spot::judge(path);
+            let spot = PinnedPath::judge(path);
             let failed = |e| format!("the sandbox cannot open {}: {e}", path.display());
             writable.push(spot.map_err(failed)?);
         }
@@ -273,7 +273,7 @@ impl PolicyBuilder<'_> {
                     continue;
                 }
                 let upper = make(&entry.trim_start_matches('.').replace('/', "-"))?;
-                let upper = Spot::judge(&upper).map_err(|e| e.to_string())?;
+                let upper = PinnedPath::judge(&upper).map_err(|e| e.to_string())?;
                 list.push(Cache { path, lower, upper });
             }
         }
@@ -322,12 +322,12 @@ impl PolicyBuilder<'_> {
 }
 
 /// Resolves a path and records its identity.
-fn judge(path: &Path) -> Option<Spot> {
-    Spot::judge(&path.canonicalize().ok()?).ok()
+fn judge(path: &Path) -> Option<PinnedPath> {
+    PinnedPath::judge(&path.canonicalize().ok()?).ok()
 }
 
 impl OpenedPath {
-    fn new(spot: Spot, right: Right) -> Self {
+    fn new(spot: PinnedPath, right: Right) -> Self {
         Self { spot, right }
     }
 }
@@ -348,7 +348,7 @@ impl Opening {
     }
 
     /// Opens a path that was judged before.
-    fn open_judged(&mut self, spot: Spot, right: Right) -> Result<(), String> {
+    fn open_judged(&mut self, spot: PinnedPath, right: Right) -> Result<(), String> {
         if self.closed.iter().any(|c| spot.path.starts_with(c)) {
             return Ok(());
         }
@@ -363,7 +363,7 @@ impl Opening {
         }
         // The target of a link among the entries is opened only if listed itself.
         for name in spot.names().unwrap_or_default() {
-            if let Ok(entry) = Spot::judge(&spot.path.join(name)) {
+            if let Ok(entry) = PinnedPath::judge(&spot.path.join(name)) {
                 self.open_judged(entry, right)?;
             }
         }
@@ -372,7 +372,7 @@ impl Opening {
 
     /// Adds rights inside open folders, except for files that vanished.
     fn add<'p>(&mut self, paths: impl Iterator<Item = &'p Path>, right: Right) {
-        let spots = paths.filter_map(|path| Spot::judge(path).ok());
+        let spots = paths.filter_map(|path| PinnedPath::judge(path).ok());
         self.opened
             .extend(spots.map(|spot| OpenedPath::new(spot, right)));
     }
@@ -407,7 +407,7 @@ mod tests {
     fn policy(cwd: &Path, user_home: &Path, namespaces: bool) -> SandboxPolicy {
         PolicyBuilder {
             config: &SandboxConfig::default(),
-            cwd: &Spot::judge(cwd).expect("exists"),
+            cwd: &PinnedPath::judge(cwd).expect("exists"),
             read_only: false,
             write: &[],
             hosts: &[],

@@ -2,7 +2,7 @@
 //! mount of a folder above.
 
 use super::SandboxPolicy;
-use super::policy::{Cache, MissingPart, Right, Spot};
+use super::policy::{Cache, MissingPart, PinnedPath, Right};
 use std::path::{Path, PathBuf};
 
 /// A path in the command's file system.
@@ -19,7 +19,7 @@ pub(crate) struct Part<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source<'a> {
     /// The same path on the machine.
-    Machine(&'a Spot),
+    Machine(&'a PinnedPath),
     Cache(&'a Cache),
     /// A placeholder that keeps the command from creating the part.
     MissingPart(&'a MissingPart),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPolicy {
     /// The working folder.
-    pub cwd: Spot,
+    pub cwd: PinnedPath,
     /// Files and folders with their rights.
     pub opened: Vec<OpenedPath>,
     /// Parts of git directories that the command must not create.
@@ -37,7 +37,7 @@ pub struct SandboxPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedPath {
     /// The file or folder.
-    pub spot: Spot,
+    pub spot: PinnedPath,
     /// The command's right to it.
     pub right: Right,
 }
@@ -62,7 +62,7 @@ pub enum Right {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingPart {
     /// An existing folder.
-    pub folder: Spot,
+    pub folder: PinnedPath,
     /// The path of the part relative to the folder.
     pub name: PathBuf,
     /// The whole path.
@@ -91,23 +91,23 @@ pub struct Cache {
     /// The path at which the command finds the cache.
     pub path: PathBuf,
     /// The user's own cache, which is never changed.
-    pub lower: Option<Spot>,
+    pub lower: Option<PinnedPath>,
     /// The private folder that takes changes.
-    pub upper: Spot,
+    pub upper: PinnedPath,
 }
 
 /// The folder for the data of overlay mounts of one command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Overlays {
     /// The folder for the kernel's files.
-    pub(crate) work: Spot,
+    pub(crate) work: PinnedPath,
     /// Whether changes go to the project's folder or are discarded.
     pub(crate) keep: bool,
 }
 
 /// A file or folder with its identity when it was judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spot {
+pub struct PinnedPath {
     /// Its path, without links.
     pub path: PathBuf,
     device: u64,
@@ -123,7 +123,7 @@ pub struct Link {
     pub target: PathBuf,
 }
 
-impl Spot {
+impl PinnedPath {
     /// Records the identity of the file at a path without links.
     ///
     /// # Errors

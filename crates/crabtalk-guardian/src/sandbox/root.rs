@@ -10,7 +10,7 @@ use super::mounts::{
     Make, attach, copy, device, enter, filesystem, folder, mounts, overlay, place, tmpfs,
 };
 use super::plan::{PRIVATE, Part, Source, is_of_machine, is_opened, may_change, plan};
-use super::policy::{Cache, MissingPart, Overlays, PLACEHOLDER, Right, Spot, open};
+use super::policy::{Cache, MissingPart, Overlays, PLACEHOLDER, PinnedPath, Right, open};
 use super::{Fence, SandboxPolicy};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, mkdirat, openat, renameat_with, unlinkat};
 use rustix::mount::{
@@ -50,7 +50,7 @@ const ROOT_BYTES: &str = "4m";
 pub(crate) struct Build<'a> {
     pub(crate) policy: &'a SandboxPolicy,
     /// The folder of temporary files.
-    pub(crate) scratch: &'a Spot,
+    pub(crate) scratch: &'a PinnedPath,
     /// The folders of overlay mounts, if there are caches.
     pub(crate) overlays: Option<&'a Overlays>,
 }
@@ -154,7 +154,7 @@ impl Builder<'_> {
 
     /// Opens a judged path. A replaced path is skipped, but the path of a protection
     /// must exist.
-    fn judged(&self, spot: &Spot, right: Right) -> io::Result<Option<OwnedFd>> {
+    fn judged(&self, spot: &PinnedPath, right: Right) -> io::Result<Option<OwnedFd>> {
         let opened = if *spot == self.build.policy.cwd {
             // The current folder was opened when it was judged, and may have moved since.
             open(Path::new("."))
@@ -201,7 +201,7 @@ impl Builder<'_> {
     }
 
     /// Enters the working folder if it is the judged one.
-    fn work_in(&self, cwd: &Spot) -> Done {
+    fn work_in(&self, cwd: &PinnedPath) -> Done {
         let folder = if is_of_machine(self.parts, &cwd.path) {
             cwd.open()
         } else {
@@ -283,7 +283,7 @@ fn new_file(folder: &OwnedFd, name: &OsStr, text: &[u8]) -> io::Result<()> {
 
 /// The overlay mount of a cache.
 fn overlaid(
-    lower: &Spot,
+    lower: &PinnedPath,
     upper: &OwnedFd,
     overlays: &Overlays,
     number: usize,

@@ -1,7 +1,7 @@
 //! The tokens of one server, and their renewal.
 
 use super::calls::Calls;
-use super::kept::{Kept, Logins, Place, Store};
+use super::logins::{Logins, ServerLogin, Store, StoredLogin};
 use super::{OAuthClient, wanted, words};
 use crate::http::Http;
 use futures_util::future::{FutureExt, Shared};
@@ -38,7 +38,7 @@ fn broken(error: &AuthError) -> NoToken {
 pub(crate) struct Tokens {
     pub(super) name: String,
     pub(super) url: String,
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<ServerLogin>,
     pub(super) http: Arc<dyn Http>,
     tasks: TaskTracker,
     /// The client credentials, if configured.
@@ -68,7 +68,7 @@ impl Tokens {
         Self {
             name: name.to_owned(),
             url: url.to_owned(),
-            place: Arc::new(Place::new(logins, name, url)),
+            place: Arc::new(ServerLogin::new(logins, name, url)),
             http,
             tasks,
             alone: client.is_alone.then(|| client.clone()),
@@ -92,9 +92,9 @@ impl Tokens {
     }
 
     /// The saved login, if it is this client's.
-    async fn kept(&self) -> Result<Option<Kept>, NoToken> {
+    async fn kept(&self) -> Result<Option<StoredLogin>, NoToken> {
         let kept = self.place.kept().await.map_err(NoToken::Broken)?;
-        let is_theirs = |kept: &Kept| {
+        let is_theirs = |kept: &StoredLogin| {
             let client = self.alone.as_ref();
             client.is_none_or(|client| client.id == kept.credentials.client_id)
         };

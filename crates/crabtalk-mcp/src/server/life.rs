@@ -5,12 +5,12 @@
 //! before the task does.
 
 use super::{Pace, Phase, Server};
+use crate::declarations::Declarations;
 use crate::link::{Connection, Link, Means};
 use crate::list::Tools;
 use crate::listed;
-use crate::seen::Seen;
+use crate::program_output::NotOpened;
 use crate::settings::Transport;
-use crate::words::NotOpened;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -18,10 +18,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 pub(crate) type Tell = dyn Fn(&Server, &str) + Send + Sync;
 
 /// The resources of a server's task.
-pub(crate) struct Work {
+pub(crate) struct ServerTask {
     pub(crate) server: Arc<Server>,
     pub(crate) means: Arc<Means>,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<Declarations>,
     pub(crate) pace: Pace,
     /// Receives events.
     pub(crate) tell: Arc<Tell>,
@@ -38,13 +38,13 @@ pub(super) fn refused(link: &Link) -> Option<NotOpened> {
 }
 
 /// The reason why a connection ended.
-pub(super) enum Over {
+pub(super) enum EndReason {
     Cancelled,
     Idle,
     Died(NotOpened),
 }
 
-impl Work {
+impl ServerTask {
     /// Runs until the server is cancelled.
     pub(crate) async fn run(self) {
         let server = &self.server;
@@ -73,15 +73,15 @@ impl Work {
             };
             let begun = Instant::now();
             match self.serve(connection).await {
-                Over::Cancelled => return,
-                Over::Idle => {
+                EndReason::Cancelled => return,
+                EndReason::Idle => {
                     ready_at = Instant::now();
                     server.change(|now| {
                         now.phase = Phase::Idle;
                         now.link = None;
                     });
                 }
-                Over::Died(not) => {
+                EndReason::Died(not) => {
                     // A connection that lasted resets the delay.
                     if begun.elapsed() > longest {
                         pause = first;

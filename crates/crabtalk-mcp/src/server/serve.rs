@@ -1,24 +1,24 @@
 //! Serves a connection: sends pings, refetches changed lists of tools, and detects its end.
 
 use super::Phase;
-use super::life::{Over, Work, refused};
+use super::life::{EndReason, ServerTask, refused};
 use crate::call::CancelOnDrop;
 use crate::link::{Connection, Link};
 use crate::loopback;
+use crate::program_output::NotOpened;
 use crate::settings::Transport;
-use crate::words::NotOpened;
 use rmcp::model::{ClientRequest, PingRequest};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use std::sync::Arc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-impl Work {
+impl ServerTask {
     /// Serves a connection until it ends.
-    pub(super) async fn serve(&self, mut connection: Connection) -> Over {
+    pub(super) async fn serve(&self, mut connection: Connection) -> EndReason {
         // The idle time begins after the start.
         self.server.use_now();
         let over = self.watch(&mut connection).await;
-        if let Over::Died(not) = &over {
+        if let EndReason::Died(not) = &over {
             // The error for calls that end with the connection.
             let _ = connection.link.over.set(not.why.clone());
         }
@@ -32,7 +32,7 @@ impl Work {
         over
     }
 
-    async fn watch(&self, connection: &mut Connection) -> Over {
+    async fn watch(&self, connection: &mut Connection) -> EndReason {
         let server = &self.server;
         let (changed, doubt) = (
             Arc::clone(&connection.changed),
@@ -48,9 +48,9 @@ impl Work {
             };
             tokio::select! {
                 biased;
-                () = server.cancel.cancelled() => return Over::Cancelled,
-                why = connection.ended() => return Over::Died(why.into()),
-                () = self.at_rest(&link) => return Over::Idle,
+                () = server.cancel.cancelled() => return EndReason::Cancelled,
+                why = connection.ended() => return EndReason::Died(why.into()),
+                () = self.at_rest(&link) => return EndReason::Idle,
                 () = announced => {
                     self.changed(&link).await;
                     next_list = Instant::now() + self.pace.changes;
@@ -62,13 +62,13 @@ impl Work {
                     }
                 } => {
                     if let Some(not) = self.gone(&link).await {
-                        return Over::Died(not);
+                        return EndReason::Died(not);
                     }
                 }
                 () = sleep_until(next_ping) => {
                     let answers = self.ping(&link).await;
                     if !answers && let Some(not) = self.gone(&link).await {
-                        return Over::Died(not);
+                        return EndReason::Died(not);
                     }
                     self.answers(answers);
                     let every = if answers { self.pace.ping } else { self.pace.hanging };

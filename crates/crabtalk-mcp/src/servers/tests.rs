@@ -1,7 +1,7 @@
 use super::*;
 
-fn found(name: &str) -> Found {
-    Found {
+fn found(name: &str) -> FoundPort {
+    FoundPort {
         name: name.into(),
         says: Ok(PortFile {
             port: 1,
@@ -19,7 +19,7 @@ fn judged(configured: &[&str], names: &[&str]) -> (Vec<String>, Vec<(String, Str
     let settings =
         |name: &&str| Settings::new(*name, Source::Config, Transport::Port(port.clone()));
     let configured: Vec<Settings> = configured.iter().map(settings).collect();
-    let names: Vec<Found> = names.iter().map(|name| found(name)).collect();
+    let names: Vec<FoundPort> = names.iter().map(|name| found(name)).collect();
     let (wanted, passed_over) = wanted(&configured, &names);
     let why = passed_over.into_iter().map(|(name, (_, why))| (name, why));
     (wanted.into_keys().collect(), why.collect())

@@ -2,7 +2,7 @@
 
 use crate::support::{Offline, SERVER, World};
 use crabtalk_component::PortFile;
-use crabtalk_mcp::{Found, Pace, Phase};
+use crabtalk_mcp::{FoundPort, Pace, Phase};
 use crabtalk_testkit::tools::has_tools;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -41,12 +41,12 @@ impl Component {
         kill_process(pid, signal).unwrap();
     }
 
-    fn found(&self, instance: &str) -> Vec<Found> {
+    fn found(&self, instance: &str) -> Vec<FoundPort> {
         let says = PortFile {
             port: self.port,
             instance: Some(instance.into()),
         };
-        vec![Found {
+        vec![FoundPort {
             name: "search".into(),
             says: Ok(says),
         }]

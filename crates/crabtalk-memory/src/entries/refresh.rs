@@ -1,6 +1,6 @@
 //! Compares the folder of entries with the known state, and reads changed files.
 
-use super::{Entries, Entry, Known, MAX_CONTENT_BYTES, Slot, format, slug};
+use super::{Entries, Entry, KnownFile, MAX_CONTENT_BYTES, Slot, format, slug};
 use crate::index::{Analysed, Document, Index};
 use crate::text::passages;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,8 @@ impl Entries {
             Err(reason) => self.pass_over(file, reason),
             Ok(entry) => {
                 let slot = Ok(slot(file, entry));
-                self.files.insert(file.to_owned(), Known { stamp, slot });
+                self.files
+                    .insert(file.to_owned(), KnownFile { stamp, slot });
                 true
             }
         }
@@ -107,7 +108,8 @@ impl Entries {
         let path = self.folder.join(file);
         tracing::warn!(file = %path.display(), reason, "a memory entry is passed over");
         let (stamp, slot) = (None, Err(reason));
-        self.files.insert(file.to_owned(), Known { stamp, slot });
+        self.files
+            .insert(file.to_owned(), KnownFile { stamp, slot });
         true
     }
 

@@ -7,7 +7,7 @@ use crabtalk_domain::model::{Chunk, StopReason};
 use serde_json::Value;
 
 /// A call of the answer so far.
-struct Begun {
+struct PartialCall {
     /// The server's number, if it sends one.
     index: Option<u64>,
     id: String,
@@ -19,7 +19,7 @@ struct Begun {
 
 #[derive(Default)]
 pub(crate) struct Decoder {
-    calls: Vec<Begun>,
+    calls: Vec<PartialCall>,
     started: u32,
     finish: Option<StopReason>,
     done: bool,
@@ -130,7 +130,7 @@ impl Decoder {
             None => {
                 let id = if id.is_empty() { new_call_id() } else { id };
                 let (number, early) = (None, String::new());
-                self.calls.push(Begun {
+                self.calls.push(PartialCall {
                     index,
                     id,
                     number,

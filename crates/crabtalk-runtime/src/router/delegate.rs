@@ -153,7 +153,7 @@ pub(super) async fn call(context: &CallContext, arguments: &Value) -> ToolOutput
 /// Runs one member to its end; a failure becomes its result.
 async fn member(context: &CallContext, task: &Task, depth: u32) -> Value {
     match begin(context, task, depth).await {
-        Ok(Begun {
+        Ok(RunningMember {
             key,
             run,
             _ends_with_the_call,
@@ -170,7 +170,7 @@ async fn member(context: &CallContext, task: &Task, depth: u32) -> Value {
 }
 
 /// A running member.
-struct Begun {
+struct RunningMember {
     key: ConversationKey,
     run: Subscription,
     /// Cancels the run when the call is dropped; no effect on a run that has
@@ -178,7 +178,7 @@ struct Begun {
     _ends_with_the_call: DropGuard,
 }
 
-async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, String> {
+async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<RunningMember, String> {
     let rt = &context.rt;
     let agent = &context.agent;
     if !scope::allows_member(&agent.scope, &task.agent) {
@@ -219,7 +219,7 @@ async fn begin(context: &CallContext, task: &Task, depth: u32) -> Result<Begun, 
     };
     let guard = job.cancel.clone().drop_guard();
     let run = rt.submit_job(job).map_err(|e| e.to_string())?;
-    Ok(Begun {
+    Ok(RunningMember {
         key,
         run,
         _ends_with_the_call: guard,

@@ -1,7 +1,7 @@
 //! Ends a run: closes open calls, records the end, reports it.
 
 use super::repeats::REPEATS;
-use super::{Outcome, Publisher, Run, Stop, Work};
+use super::{Outcome, Publisher, Run, RunTask, Stop};
 use crate::error::{storage_code, with_source};
 use crate::history::CANCELLED;
 use crate::inner::Inner;
@@ -86,7 +86,7 @@ impl Ending {
         shared: &Shared,
         run: u64,
         speaker: &str,
-        work: &Work,
+        work: &RunTask,
     ) -> Self {
         let (key, log) = (Arc::clone(&shared.key), Arc::clone(&work.job.log));
         let request = &work.job.request;

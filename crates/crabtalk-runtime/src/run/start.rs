@@ -3,12 +3,12 @@
 use super::announce::Synced;
 use super::mode::{is_contained, mode_of};
 use super::repeats::Repeats;
-use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, Work};
+use super::{Announcer, Ending, Facts, Publisher, Run, RunRequest, RunTask};
 use crate::catalog::Catalog;
 use crate::command::Job;
 use crate::compaction::Budget;
 use crate::inner::Inner;
-use crate::open::{CUT_OFF, Open, REMEMBERED_REQUESTS, interrupted, interruption};
+use crate::open::{CUT_OFF, OpenConversation, REMEMBERED_REQUESTS, interrupted, interruption};
 use crate::registry::{Shared, Steers};
 use crate::{Error, framing};
 use crabtalk_domain::storage::{Record, RunPhase, RunRecord};
@@ -19,11 +19,11 @@ use std::sync::Arc;
 pub(super) async fn start<'a>(
     rt: &'a Arc<Inner>,
     shared: &'a Arc<Shared>,
-    open: &'a mut Open,
-    work: Work,
+    open: &'a mut OpenConversation,
+    work: RunTask,
     ending: Arc<Ending>,
 ) -> Result<Run<'a>, Error> {
-    let Work { job, cut } = work;
+    let RunTask { job, cut } = work;
     let catalog = rt.catalog.load_full();
     let (speakers, facts, is_contained) = composed(rt, shared, open, &catalog, &job).await?;
     let Speakers {
@@ -46,8 +46,8 @@ pub(super) async fn start<'a>(
         mode: Some(mode),
         ..request
     };
-    let begun = Begun::of(&request, &guest, number, cut.map(|cut| *cut), rt.now());
-    let Kept {
+    let begun = StartRecords::of(&request, &guest, number, cut.map(|cut| *cut), rt.now());
+    let StoredStart {
         synced,
         injected_at,
     } = begun
@@ -108,7 +108,7 @@ pub(super) async fn start<'a>(
 async fn composed(
     rt: &Inner,
     shared: &Shared,
-    open: &Open,
+    open: &OpenConversation,
     catalog: &Catalog,
     job: &Job,
 ) -> Result<(Speakers, Arc<Facts>, bool), Error> {
@@ -140,7 +140,7 @@ fn standing_of(catalog: &Catalog, request: &RunRequest) -> Standing {
 /// The facts of the run for hooks.
 fn facts(
     shared: &Shared,
-    open: &Open,
+    open: &OpenConversation,
     catalog: &Catalog,
     request: &RunRequest,
     speakers: &Speakers,
@@ -233,13 +233,13 @@ fn said_event(started_as: &RunRecord, said: &Message) -> AgentEvent {
 }
 
 /// The records to append at the start of a run.
-struct Begun {
+struct StartRecords {
     started_as: RunRecord,
     /// The interrupted run that this run resumes; this closes it.
     cut: Option<RunRecord>,
 }
 
-impl Begun {
+impl StartRecords {
     fn of(
         request: &RunRequest,
         guest: &Option<String>,
@@ -266,17 +266,17 @@ impl Begun {
     async fn keep(
         &self,
         shared: &Shared,
-        open: &mut Open,
+        open: &mut OpenConversation,
         request: &RunRequest,
         facts: &Arc<Facts>,
         said: Option<&Arc<Message>>,
-    ) -> Result<Kept, Error> {
+    ) -> Result<StoredStart, Error> {
         let position = shared.append(&self.records(said)).await?;
         let synced = shared.synced(position);
         let injected_at = open.begin_run(shared, request, facts.run, said.cloned());
         let steers = std::mem::take(&mut open.steers);
         shared.live().steers = Some(Steers::new(Arc::clone(facts), steers));
-        Ok(Kept {
+        Ok(StoredStart {
             synced,
             injected_at,
         })
@@ -316,7 +316,7 @@ impl Begun {
 }
 
 /// The appended start of a run.
-struct Kept {
+struct StoredStart {
     /// Resolves when the start is durable.
     synced: Synced,
     /// Index in the history for injected context.
@@ -359,7 +359,7 @@ async fn said(rt: &Inner, job: &Job, facts: &Facts) -> Result<Arc<Message>, Erro
     Ok(Arc::new(message))
 }
 
-impl Open {
+impl OpenConversation {
     /// Adds the start of a run to the working state; returns the index for injected
     /// context.
     fn begin_run(

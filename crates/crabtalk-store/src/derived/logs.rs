@@ -35,7 +35,7 @@ pub(crate) struct Changed {
 
 /// The result of checking a log.
 #[derive(Debug)]
-pub(crate) struct Looked {
+pub(crate) struct CheckedLog {
     pub(crate) log: Changed,
     /// Time of the last change; `None` if the log does not exist.
     pub(crate) modified: Option<SystemTime>,
@@ -210,14 +210,14 @@ impl LogTable {
     }
 
     /// Applies the results of checks, except for logs that changed in the meantime.
-    pub(crate) fn looked(&self, found: Vec<Looked>) -> Result<(), Error> {
+    pub(crate) fn looked(&self, found: Vec<CheckedLog>) -> Result<(), Error> {
         self.0.write_now(move |c| {
             let mut row = c.prepare_cached(
                 "UPDATE log SET modified = ?3, agent = iif(?4, ?5, agent),
                  sender = iif(?4, ?6, sender), indexed = iif(?7, 0, indexed)
                  WHERE name = ?1 AND touched = ?2",
             )?;
-            for Looked {
+            for CheckedLog {
                 log,
                 modified,
                 is_foreign,

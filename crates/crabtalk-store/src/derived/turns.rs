@@ -51,7 +51,7 @@ pub(crate) struct Indexed {
 
 /// A turn that a search found.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundTurn {
     /// The id below which older turns are.
     pub(crate) id: i64,
     /// The name of the log.
@@ -115,7 +115,7 @@ impl LogTable {
         search: &Search,
         below: i64,
         most: usize,
-    ) -> Result<Vec<Found>, Error> {
+    ) -> Result<Vec<FoundTurn>, Error> {
         let words = terms::of_query(&search.words);
         if words.is_empty() {
             return Ok(Vec::new());
@@ -139,7 +139,7 @@ impl LogTable {
                  ORDER BY turn_terms.rowid DESC LIMIT ?3",
             )?;
             rows.query_map(params![expression, below, most], |row| {
-                Ok(Found {
+                Ok(FoundTurn {
                     id: row.get(0)?,
                     log: row.get(1)?,
                     entry: row.get::<_, Option<i64>>(2)?.map(i64::cast_unsigned),

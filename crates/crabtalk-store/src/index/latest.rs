@@ -5,7 +5,7 @@
 //! checks.
 
 use super::{Index, Names};
-use crate::derived::{Changed, Looked};
+use crate::derived::{Changed, CheckedLog};
 use crate::fs::Access;
 use crate::tail::{HeadRead, read_head};
 use crabtalk_domain::records;
@@ -62,7 +62,7 @@ impl Names {
         self.unchecked = logs.last().map(|log| log.name.clone());
         let looked = logs.into_iter().map(|log| self.look_at(log));
         let changed = looked.filter(|looked| looked.modified != looked.log.modified);
-        let changed: Vec<Looked> = changed.collect();
+        let changed: Vec<CheckedLog> = changed.collect();
         match changed.is_empty() {
             true => Ok(()),
             false => self.table.looked(changed),
@@ -70,7 +70,7 @@ impl Names {
     }
 
     /// Looks when a log changed, and into line 1 where that may be new.
-    fn look_at(&self, log: Changed) -> Looked {
+    fn look_at(&self, log: Changed) -> CheckedLog {
         let path = self.dir.join(&log.name);
         // Sort a log whose metadata cannot be read last.
         let modified = self.fs.changed(&path).unwrap_or(Some(UNIX_EPOCH));
@@ -82,7 +82,7 @@ impl Names {
                 Ok(HeadRead::Torn | HeadRead::Broken(_)) | Err(_) => None,
             }
         });
-        Looked {
+        CheckedLog {
             log,
             modified,
             is_foreign,

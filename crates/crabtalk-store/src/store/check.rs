@@ -66,14 +66,14 @@ impl Inner {
             .open(&path, Access::Read)
             .and_then(|log| look(&*log, lines));
         match looked {
-            Ok(Looked::Good(key)) => {
+            Ok(FileCheck::Good(key)) => {
                 if !in_trash {
                     self.index.lock().note_pair(file, &key);
                 }
                 None
             }
-            Ok(Looked::Unfinished) => None,
-            Ok(Looked::Broken(found)) => Some(BrokenLog {
+            Ok(FileCheck::Unfinished) => None,
+            Ok(FileCheck::Broken(found)) => Some(BrokenLog {
                 id: LogId(file.to_owned()),
                 ..found
             }),
@@ -85,14 +85,14 @@ impl Inner {
 }
 
 /// Result of checking a file.
-enum Looked {
+enum FileCheck {
     Good(ConversationKey),
     /// The creation was interrupted; the next open creates the file again.
     Unfinished,
     Broken(BrokenLog),
 }
 
-fn look(log: &dyn LogFile, lines: bool) -> io::Result<Looked> {
+fn look(log: &dyn LogFile, lines: bool) -> io::Result<FileCheck> {
     let (head, floor) = match read_head(log)? {
         HeadRead::Good { head, end, .. } => (head, end),
         HeadRead::Torn => return cut_off(log),
@@ -107,14 +107,14 @@ fn look(log: &dyn LogFile, lines: bool) -> io::Result<Looked> {
         false => BrokenLog::default(),
     };
     if found.lines == 0 {
-        return Ok(Looked::Good(key));
+        return Ok(FileCheck::Good(key));
     }
     let key = Some(key);
-    Ok(Looked::Broken(BrokenLog { key, ..found }))
+    Ok(FileCheck::Broken(BrokenLog { key, ..found }))
 }
 
-fn nothing_of_it(reason: String) -> Looked {
-    Looked::Broken(BrokenLog {
+fn nothing_of_it(reason: String) -> FileCheck {
+    FileCheck::Broken(BrokenLog {
         reason,
         ..BrokenLog::default()
     })
@@ -122,12 +122,12 @@ fn nothing_of_it(reason: String) -> Looked {
 
 /// Classifies a file that ends within line 1: an interrupted creation is repaired by the
 /// next opening, but a file that never was a log is reported.
-fn cut_off(log: &dyn LogFile) -> io::Result<Looked> {
+fn cut_off(log: &dyn LogFile) -> io::Result<FileCheck> {
     let mut first = [0];
     if log.read_at(&mut first, 0)? == 1 && first != *b"{" {
         return Ok(nothing_of_it("it is no log of a conversation".into()));
     }
-    Ok(Looked::Unfinished)
+    Ok(FileCheck::Unfinished)
 }
 
 fn bad_lines(log: &dyn LogFile, floor: u64) -> io::Result<BrokenLog> {

@@ -7,7 +7,7 @@ use super::Inner;
 use crate::archive::{Placed, markers};
 use crate::error::unreadable;
 use crate::fs::{Access, LogFile};
-use crate::index::Found;
+use crate::index::PairFile;
 use crate::line::{self, Line};
 use crate::name;
 use crate::page::{entry_of, page};
@@ -265,7 +265,7 @@ impl Inner {
         Ok(summary)
     }
 
-    fn files(&self, key: &ConversationKey) -> Result<Vec<Found>, Error> {
+    fn files(&self, key: &ConversationKey) -> Result<Vec<PairFile>, Error> {
         self.index.lock().find(key).map(|files| files.of_pair)
     }
 

@@ -5,7 +5,7 @@
 
 use super::Inner;
 use super::read::{ReadLog, is_of};
-use crate::derived::Found;
+use crate::derived::FoundTurn;
 use crate::page::entry_of;
 use crate::summary::{Digest, digest};
 use crate::tail::line_at;
@@ -74,7 +74,7 @@ impl Inner {
 }
 
 /// Reads the candidate from its log.
-fn hit(search: &Search, log: &OpenLog, candidate: &Found) -> Option<Hit> {
+fn hit(search: &Search, log: &OpenLog, candidate: &FoundTurn) -> Option<Hit> {
     let (log, digest) = log.as_ref()?;
     let hit = |message, at, snippet| Hit {
         key: digest.key.clone(),

@@ -32,11 +32,11 @@ pub(super) struct Capture {
     tail: VecDeque<u8>,
     total: u64,
     shelf: Shelf,
-    file: Kept,
+    file: OutputFile,
     said: Option<watch::Sender<Tail>>,
 }
 
-enum Kept {
+enum OutputFile {
     /// The output is still in `head` and `tail`.
     InMemory,
     File {
@@ -57,7 +57,7 @@ impl Capture {
             tail: VecDeque::new(),
             total: 0,
             shelf,
-            file: Kept::InMemory,
+            file: OutputFile::InMemory,
             said: None,
         }
     }
@@ -72,7 +72,8 @@ impl Capture {
         if let Some(said) = &self.said {
             said.send_modify(|tail| tail.push(chunk));
         }
-        if matches!(self.file, Kept::InMemory) && self.total + chunk.len() as u64 > self.cap() {
+        if matches!(self.file, OutputFile::InMemory) && self.total + chunk.len() as u64 > self.cap()
+        {
             self.start_file().await;
         }
         self.total += chunk.len() as u64;
@@ -90,7 +91,7 @@ impl Capture {
 
     /// Writes to the file, if it exists, up to its limit.
     async fn write(&mut self, chunk: &[u8]) -> Result<(), String> {
-        let Kept::File {
+        let OutputFile::File {
             file,
             path,
             written,
@@ -108,7 +109,9 @@ impl Capture {
 
     /// Gives up the output file and removes it.
     async fn lose(&mut self, why: String) {
-        if let Kept::File { path, .. } = std::mem::replace(&mut self.file, Kept::Lost { why }) {
+        if let OutputFile::File { path, .. } =
+            std::mem::replace(&mut self.file, OutputFile::Lost { why })
+        {
             // Only the first error is reported.
             let _ = tokio::fs::remove_file(path).await;
         }
@@ -127,7 +130,7 @@ impl Capture {
         let made = tokio::task::spawn_blocking(move || shelves.start(&folder, &prefix)).await;
         match made.unwrap_or_else(|e| Err(e.to_string())) {
             Ok((file, path)) => {
-                self.file = Kept::File {
+                self.file = OutputFile::File {
                     file: File::from_std(file),
                     path,
                     written: 0,
@@ -139,19 +142,19 @@ impl Capture {
                     }
                 }
             }
-            Err(why) => self.file = Kept::Lost { why },
+            Err(why) => self.file = OutputFile::Lost { why },
         }
     }
 
     /// The text for the model.
     pub(super) async fn finish(mut self) -> String {
-        if let Kept::File { file, path, .. } = &mut self.file
+        if let OutputFile::File { file, path, .. } = &mut self.file
             && let Err(e) = file.flush().await
         {
             let why = format!("{}: {e}", path.display());
             self.lose(why).await;
         }
-        if let Kept::File { written, .. } = &self.file {
+        if let OutputFile::File { written, .. } = &self.file {
             self.shelf.shelves.finish(*written);
         }
         let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
@@ -161,13 +164,13 @@ impl Capture {
         }
         let hidden = self.total - self.head.len() as u64 - tail.len() as u64;
         let whole = match &self.file {
-            Kept::File { path, written, .. } if *written < self.total => {
+            OutputFile::File { path, written, .. } if *written < self.total => {
                 let mib = MAX_FILE_BYTES >> 20;
                 format!("the first {mib} MiB are in {}", path.display())
             }
-            Kept::File { path, .. } => format!("the whole output is in {}", path.display()),
-            Kept::Lost { why } => format!("the whole output could not be kept: {why}"),
-            Kept::InMemory => unreachable!("output above the cap has left memory"),
+            OutputFile::File { path, .. } => format!("the whole output is in {}", path.display()),
+            OutputFile::Lost { why } => format!("the whole output could not be kept: {why}"),
+            OutputFile::InMemory => unreachable!("output above the cap has left memory"),
         };
         format!(
             "{}\n[... {hidden} of {} bytes are not shown; {whole}]\n{}",

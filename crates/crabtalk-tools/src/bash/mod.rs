@@ -156,7 +156,7 @@ impl Shell {
         };
         let guardian = self.guardian.clone();
         let (cwd, around) = (order.cwd, order.around);
-        let work = supervise::Work {
+        let work = supervise::CommandRun {
             confined,
             timeout: order.timeout,
             capture: Capture::new(self.output_cap, shelf).heard_by(order.said),

@@ -37,14 +37,14 @@ const HINT: &str = "this ran in the sandbox, which may be why. Ask again if it i
 
 /// The reason for ending the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum EndReason {
     Nothing,
     TimedOut,
     Cancelled,
 }
 
 /// The limits and the output of a command.
-pub(super) struct Work {
+pub(super) struct CommandRun {
     /// Whether it runs in the sandbox.
     pub(super) confined: bool,
     pub(super) timeout: Duration,
@@ -52,7 +52,7 @@ pub(super) struct Work {
     pub(super) cancel: CancellationToken,
 }
 
-impl Work {
+impl CommandRun {
     /// Runs a command. `cwd` stays open until it starts, since the command's folder is a path to that
     /// descriptor.
     pub(super) async fn run(
@@ -71,24 +71,24 @@ impl Work {
     }
 
     /// Waits until the command and its descendants have ended.
-    async fn attend(&mut self, child: &mut Child) -> (Told, ExitStatus) {
+    async fn attend(&mut self, child: &mut Child) -> (EndReason, ExitStatus) {
         let mut output = child.stdout.take();
-        let mut told = Told::Nothing;
+        let mut told = EndReason::Nothing;
         let mut buffer = vec![0; CHUNK_BYTES];
         let timeout = Instant::now() + self.timeout;
         let mut open = true;
         let end = loop {
-            let listening = told == Told::Nothing;
+            let listening = told == EndReason::Nothing;
             tokio::select! {
                 read = read(&mut output, &mut buffer), if open => match read {
                     Some(length) => self.capture.take(&buffer[..length]).await,
                     None => open = false,
                 },
                 end = child.wait() => break end,
-                () = self.cancel.cancelled(), if listening => told = Told::Cancelled,
-                () = sleep_until(timeout), if listening => told = Told::TimedOut,
+                () = self.cancel.cancelled(), if listening => told = EndReason::Cancelled,
+                () = sleep_until(timeout), if listening => told = EndReason::TimedOut,
             }
-            if told != Told::Nothing {
+            if told != EndReason::Nothing {
                 child.kill();
             }
         };
@@ -108,31 +108,31 @@ impl Work {
         }
     }
 
-    async fn tell(self, told: Told, end: ExitStatus) -> ToolOutput {
+    async fn tell(self, told: EndReason, end: ExitStatus) -> ToolOutput {
         let mut text = self.capture.finish().await;
         let ended = "everything it had started was ended";
         let failed = match (told, &end) {
-            (Told::Cancelled, _) => Some(format!("cancelled; {ended}")),
-            (Told::TimedOut, _) => Some(format!(
+            (EndReason::Cancelled, _) => Some(format!("cancelled; {ended}")),
+            (EndReason::TimedOut, _) => Some(format!(
                 "timed out after {} ms; {ended}. A longer timeout_ms may help",
                 self.timeout.as_millis()
             )),
-            (Told::Nothing, ExitStatus::GuardianKilled) => {
+            (EndReason::Nothing, ExitStatus::GuardianKilled) => {
                 Some(format!("the guardian of this command was killed; {ended}"))
             }
-            (Told::Nothing, ExitStatus::NotStarted { why }) => Some(why.clone()),
-            (Told::Nothing, ExitStatus::Lost { why }) => {
+            (EndReason::Nothing, ExitStatus::NotStarted { why }) => Some(why.clone()),
+            (EndReason::Nothing, ExitStatus::Lost { why }) => {
                 Some(format!("cannot wait for the command: {why}"))
             }
-            (Told::Nothing, ExitStatus::Ended { code: Some(0), .. }) => None,
+            (EndReason::Nothing, ExitStatus::Ended { code: Some(0), .. }) => None,
             (
-                Told::Nothing,
+                EndReason::Nothing,
                 ExitStatus::Ended {
                     code: Some(code), ..
                 },
             ) => Some(format!("exit code {code}")),
             (
-                Told::Nothing,
+                EndReason::Nothing,
                 ExitStatus::Ended {
                     code: None, signal, ..
                 },

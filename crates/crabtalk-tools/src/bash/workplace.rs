@@ -4,13 +4,13 @@
 //! path since is refused; after that, the open descriptor identifies the folder.
 
 use crate::files::open_folder;
-use crabtalk_guardian::Spot;
+use crabtalk_guardian::PinnedPath;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// A working folder with an open descriptor.
 pub(crate) struct Workplace {
-    spot: Spot,
+    spot: PinnedPath,
     folder: OwnedFd,
 }
 
@@ -24,11 +24,11 @@ impl Workplace {
             )
         };
         let folder = open_folder(path, false).map_err(|e| failed(&e))?;
-        let spot = Spot::of(path, &folder).map_err(|e| failed(&e))?;
+        let spot = PinnedPath::of(path, &folder).map_err(|e| failed(&e))?;
         Ok(Self { spot, folder })
     }
 
-    pub(crate) fn spot(&self) -> &Spot {
+    pub(crate) fn spot(&self) -> &PinnedPath {
         &self.spot
     }
 

@@ -1,7 +1,7 @@
 //! Records the changes of a command to its work tree: the tree is examined
 //! before and after the command.
 
-use super::found::Found;
+use super::found::PathState;
 use super::journal::{Journal, Line};
 use super::tree::{Before, Changed, Tree};
 use super::{Changes, Inner};
@@ -34,11 +34,11 @@ pub(super) struct Running {
     /// Whether another run's command ran in the same tree.
     pub(super) overlapped: bool,
     /// Files that tools of other runs wrote while the command ran.
-    pub(super) foreign: HashMap<PathBuf, Found>,
+    pub(super) foreign: HashMap<PathBuf, PathState>,
 }
 
 /// The state of a work tree before a command.
-pub(crate) struct Seen {
+pub(crate) struct TreeBefore {
     inner: Arc<Inner>,
     journal: Journal,
     id: u64,
@@ -72,7 +72,7 @@ impl Changes {
 
 impl Around {
     /// Examines the work tree before the command.
-    pub(crate) async fn before(self) -> Option<Seen> {
+    pub(crate) async fn before(self) -> Option<TreeBefore> {
         let journal = self.inner.journal(&self.run);
         let tree = match self.tree().await {
             Ok(tree) => tree,
@@ -92,7 +92,7 @@ impl Around {
         if began.elapsed() > SLOW {
             inner.note_slow(&top);
         }
-        let mut seen = Seen {
+        let mut seen = TreeBefore {
             inner,
             journal,
             id,
@@ -152,7 +152,7 @@ async fn written(journal: &Journal, lines: Vec<Line>) -> Result<(), String> {
     written.await.map_err(|e| e.to_string())?
 }
 
-impl Seen {
+impl TreeBefore {
     /// Examines the work tree after the command, and records its changes.
     pub(crate) async fn after(mut self) {
         let Some(before) = self.before.take() else {
@@ -218,7 +218,7 @@ impl Seen {
     }
 }
 
-impl Drop for Seen {
+impl Drop for TreeBefore {
     fn drop(&mut self) {
         self.inner.end(self.id);
     }

@@ -4,7 +4,7 @@
 //! pipe; a content is stored before its state is returned; a file that is too large
 //! is identified by its stamp and never read.
 
-use crate::files::{Spot, give, open_folder};
+use crate::files::{PathInFolder, give, open_folder};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub(super) const NOT_TEXT: &str = "the target of the link is not UTF-8";
 /// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
-pub(super) enum Found {
+pub(super) enum PathState {
     Nothing,
     File {
         sha256: String,
@@ -47,7 +47,7 @@ pub(super) enum Found {
     },
 }
 
-impl Found {
+impl PathState {
     /// Whether two states are the same, as far as known.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {
@@ -89,13 +89,13 @@ pub(super) fn is_program(mode: u32) -> bool {
 }
 
 /// A path with an open descriptor of its folder.
-pub(super) struct Place<'a>(Spot<'a>);
+pub(super) struct OpenPath<'a>(PathInFolder<'a>);
 
-impl<'a> Place<'a> {
+impl<'a> OpenPath<'a> {
     /// Walks to a path; `None` if a folder on the way is missing and `make` is
     /// not set.
     pub(super) fn reach(path: &'a Path, make: bool) -> Result<Option<Self>, String> {
-        match Spot::reach(path, make) {
+        match PathInFolder::reach(path, make) {
             Ok(spot) => Ok(Some(Self(spot))),
             Err(crate::files::Error::NotFound(_)) => Ok(None),
             Err(error) => Err(error.to_string()),
@@ -116,10 +116,10 @@ impl<'a> Place<'a> {
     }
 
     /// Reads the state and passes the content of a file to `keep`.
-    pub(super) fn look(&self, keep: &mut Keep<'_>) -> Result<Found, String> {
+    pub(super) fn look(&self, keep: &mut Keep<'_>) -> Result<PathState, String> {
         let stat = match self.stat() {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(Errno::NOENT) => return Ok(PathState::Nothing),
             Err(error) => return Err(self.failed("look at", error)),
         };
         let stamp = stamp(&stat);
@@ -128,8 +128,8 @@ impl<'a> Place<'a> {
                 let target = rustix::fs::readlinkat(&self.0.folder, self.0.name, Vec::new())
                     .map_err(|e| self.failed("read the link", e))?;
                 Ok(match target.into_string() {
-                    Ok(target) => Found::Link { target },
-                    Err(_) => Found::Unkept {
+                    Ok(target) => PathState::Link { target },
+                    Err(_) => PathState::Unkept {
                         why: NOT_TEXT.to_owned(),
                         stamp,
                     },
@@ -138,7 +138,7 @@ impl<'a> Place<'a> {
             FileType::RegularFile => {
                 let size = u64::try_from(stat.st_size).unwrap_or(0);
                 if let Some(why) = keep.refuses(size) {
-                    return Ok(Found::Unkept { why, stamp });
+                    return Ok(PathState::Unkept { why, stamp });
                 }
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(&self.0.folder, self.0.name, flags, Mode::empty());
@@ -146,7 +146,7 @@ impl<'a> Place<'a> {
                     Ok(file) => File::from(file),
                     Err(error) => {
                         let why = format!("it could not be read ({error})");
-                        return Ok(Found::Unkept { why, stamp });
+                        return Ok(PathState::Unkept { why, stamp });
                     }
                 };
                 let mut bytes = Vec::new();
@@ -154,10 +154,10 @@ impl<'a> Place<'a> {
                 read.map_err(|e| self.failed("read", e))?;
                 if bytes.len() as u64 > MAX_FILE_BYTES {
                     let why = too_large(bytes.len() as u64);
-                    return Ok(Found::Unkept { why, stamp });
+                    return Ok(PathState::Unkept { why, stamp });
                 }
                 let sha256 = keep.take(&bytes)?;
-                Ok(Found::File {
+                Ok(PathState::File {
                     sha256,
                     size: bytes.len() as u64,
                     mode: stat.st_mode & MODE_BITS,
@@ -169,7 +169,7 @@ impl<'a> Place<'a> {
             | FileType::Socket
             | FileType::CharacterDevice
             | FileType::BlockDevice
-            | FileType::Unknown) => Ok(Found::Unkept {
+            | FileType::Unknown) => Ok(PathState::Unkept {
                 why: format!("it is not a file ({kind:?})"),
                 stamp: "not a file".to_owned(),
             }),
@@ -177,7 +177,12 @@ impl<'a> Place<'a> {
     }
 
     /// Restores a state if the present state is `now`.
-    pub(super) fn put(&self, found: &Found, content: &[u8], now: &Found) -> Result<(), String> {
+    pub(super) fn put(
+        &self,
+        found: &PathState,
+        content: &[u8],
+        now: &PathState,
+    ) -> Result<(), String> {
         let check = || match self.look(&mut Keep::Nowhere)? {
             there if there.is(now) => Ok(()),
             _ => Err(format!(
@@ -191,12 +196,12 @@ impl<'a> Place<'a> {
                 .map_err(|e| self.failed("put back", e))
         };
         match found {
-            Found::Nothing => {
+            PathState::Nothing => {
                 check()?;
                 rustix::fs::unlinkat(&self.0.folder, self.0.name, AtFlags::empty())
                     .map_err(|e| self.failed("remove", e))
             }
-            Found::Link { target } => {
+            PathState::Link { target } => {
                 let temporary = self.0.temporary();
                 rustix::fs::symlinkat(target.as_str(), &self.0.folder, &*temporary)
                     .map_err(|e| self.failed("make the link", e))?;
@@ -206,9 +211,9 @@ impl<'a> Place<'a> {
                 }
                 named
             }
-            Found::File { mode, exact, .. } => {
+            PathState::File { mode, exact, .. } => {
                 let mode = match (exact, now) {
-                    (false, Found::File { mode: there, .. }) => with_program(*there, *mode),
+                    (false, PathState::File { mode: there, .. }) => with_program(*there, *mode),
                     _ => *mode,
                 };
                 let adopt = |file: &File| {
@@ -219,16 +224,16 @@ impl<'a> Place<'a> {
                 };
                 self.0.write(content, false, adopt, name)
             }
-            Found::Unkept { why, .. } => Err(format!("{}: {why}", self.0.path.display())),
+            PathState::Unkept { why, .. } => Err(format!("{}: {why}", self.0.path.display())),
         }
     }
 }
 
 /// The state of a path.
-pub(super) fn look(path: &Path, keep: &mut Keep<'_>) -> Result<Found, String> {
-    match Place::reach(path, false)? {
+pub(super) fn look(path: &Path, keep: &mut Keep<'_>) -> Result<PathState, String> {
+    match OpenPath::reach(path, false)? {
         Some(place) => place.look(keep),
-        None => Ok(Found::Nothing),
+        None => Ok(PathState::Nothing),
     }
 }
 

@@ -4,7 +4,7 @@
 //! Invariants: a change is noted before it is made; entries are never modified;
 //! entries without a folder belong to a removed conversation and are dropped.
 
-use super::found::Found;
+use super::found::PathState;
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::records::ChangeJournal;
 use serde::{Deserialize, Serialize};
@@ -29,14 +29,14 @@ pub(super) enum Line {
     Will {
         id: u64,
         path: PathBuf,
-        before: Found,
+        before: PathState,
         /// Missing folders that the tool will create.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         folders: Vec<PathBuf>,
     },
     Did {
         id: u64,
-        after: Found,
+        after: PathState,
     },
     Not {
         id: u64,
@@ -50,8 +50,8 @@ pub(super) enum Line {
     Changed {
         id: u64,
         path: PathBuf,
-        before: Found,
-        after: Found,
+        before: PathState,
+        after: PathState,
         top: PathBuf,
         /// The reason why another run may have made the change.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -128,8 +128,8 @@ impl Journal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Net {
     pub(super) path: PathBuf,
-    pub(super) before: Found,
-    pub(super) after: Found,
+    pub(super) before: PathState,
+    pub(super) after: PathState,
     /// Folders above the file that the run created.
     pub(super) folders: Vec<PathBuf>,
     /// The work tree in which a command changed it.
@@ -160,7 +160,7 @@ pub(super) fn sum(lines: &[Line]) -> Changes {
 struct Sum {
     files: BTreeMap<PathBuf, Net>,
     /// Announced changes without an outcome.
-    open: BTreeMap<u64, (PathBuf, Found, Vec<PathBuf>)>,
+    open: BTreeMap<u64, (PathBuf, PathState, Vec<PathBuf>)>,
     /// Commands that have not ended, and their folders.
     commands: BTreeMap<u64, (String, PathBuf)>,
     notes: Vec<String>,
@@ -234,7 +234,7 @@ impl Sum {
             // The change was made completely or not at all.
             let cut = Net {
                 path,
-                after: Found::Unkept {
+                after: PathState::Unkept {
                     why: String::new(),
                     stamp: "cut off".to_owned(),
                 },

@@ -1,7 +1,7 @@
 //! The budget of stored contents; the least recently changed run is removed first.
 
 use super::Inner;
-use super::found::Found;
+use super::found::PathState;
 use crabtalk_domain::ConversationKey;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -30,10 +30,10 @@ impl Inner {
     }
 
     /// Counts a stored content, and makes room after [`COUNT_EVERY`] bytes. Blocks.
-    pub(super) fn count(&self, found: &Found, run: &(ConversationKey, u64)) {
+    pub(super) fn count(&self, found: &PathState, run: &(ConversationKey, u64)) {
         let size = match found {
-            Found::File { size, .. } => *size,
-            Found::Nothing | Found::Link { .. } | Found::Unkept { .. } => 0,
+            PathState::File { size, .. } => *size,
+            PathState::Nothing | PathState::Link { .. } | PathState::Unkept { .. } => 0,
         };
         let written = self.written.fetch_add(size, Ordering::Relaxed) + size;
         if written < COUNT_EVERY {

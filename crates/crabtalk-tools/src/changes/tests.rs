@@ -1,4 +1,4 @@
-use super::found::Found;
+use super::found::PathState;
 use super::*;
 use journal::sum;
 
@@ -6,7 +6,7 @@ fn nothing(path: &str) -> Line {
     Line::Will {
         id: 1,
         path: PathBuf::from(path),
-        before: Found::Nothing,
+        before: PathState::Nothing,
         folders: Vec::new(),
     }
 }

@@ -4,7 +4,7 @@
 //! that changed after the run stays and is named; an undo is recorded before
 //! it begins, and can be repeated after an interruption.
 
-use super::found::{self, Found, Keep, Place, look};
+use super::found::{self, Keep, OpenPath, PathState, look};
 use super::journal::{self, Journal, Line, Net, sum};
 use super::{Changes, Inner};
 use crate::files::{Closed, Intent};
@@ -165,13 +165,13 @@ impl Changes {
         }
         // Created files are removed first, so that they block no other path.
         let mut order: Vec<(usize, &Net)> = summed.files.iter().enumerate().collect();
-        order.sort_by_key(|(_, net)| net.before != Found::Nothing);
+        order.sort_by_key(|(_, net)| net.before != PathState::Nothing);
         for (at, net) in order {
             let plan = plans[at].clone();
             let came = match (plan, may) {
                 (Ok(step), true) => {
                     let _no_tool_meanwhile = lock(&net.path);
-                    if let Ok(Some(place)) = Place::reach(&net.path, false) {
+                    if let Ok(Some(place)) = OpenPath::reach(&net.path, false) {
                         place.sweep();
                     }
                     take_back(net, step, &journal)
@@ -276,8 +276,8 @@ impl Inner {
         }
         if !now.is(&net.after) {
             return Err(match now {
-                Found::Nothing => "it was removed since".to_owned(),
-                Found::File { .. } | Found::Link { .. } | Found::Unkept { .. } => {
+                PathState::Nothing => "it was removed since".to_owned(),
+                PathState::File { .. } | PathState::Link { .. } | PathState::Unkept { .. } => {
                     "it was changed since".to_owned()
                 }
             });
@@ -292,21 +292,21 @@ fn take_back(net: &Net, step: Step, journal: &Journal) -> Result<(), String> {
         return Ok(());
     }
     let content = match &net.before {
-        Found::File { sha256, .. } => kept(journal, sha256)?,
-        Found::Nothing | Found::Link { .. } | Found::Unkept { .. } => Vec::new(),
+        PathState::File { sha256, .. } => kept(journal, sha256)?,
+        PathState::Nothing | PathState::Link { .. } | PathState::Unkept { .. } => Vec::new(),
     };
-    let make = net.before != Found::Nothing;
-    let Some(place) = Place::reach(&net.path, make)? else {
+    let make = net.before != PathState::Nothing;
+    let Some(place) = OpenPath::reach(&net.path, make)? else {
         return Err("a folder above it is gone".to_owned());
     };
     // A folder that the run left here may be empty and removed by now.
-    let is_gone = place.look(&mut Keep::Nowhere)? == Found::Nothing;
+    let is_gone = place.look(&mut Keep::Nowhere)? == PathState::Nothing;
     let now = match is_gone && net.after.lost().is_some() {
-        true => Found::Nothing,
+        true => PathState::Nothing,
         false => net.after.clone(),
     };
     place.put(&net.before, &content, &now)?;
-    if net.before == Found::Nothing {
+    if net.before == PathState::Nothing {
         // Removes the folders that the tool created or, for a command, all empty ones.
         let top = match &net.top {
             Some(top) => Some(top.as_path()),
@@ -335,11 +335,11 @@ fn kept(journal: &Journal, sha256: &str) -> Result<Vec<u8>, String> {
 
 fn report(net: &Net, diff: String, problem: String) -> FileChange {
     let kind = match (&net.before, &net.after) {
-        (Found::Nothing, _) => Kind::Created,
-        (_, Found::Nothing) => Kind::Removed,
+        (PathState::Nothing, _) => Kind::Created,
+        (_, PathState::Nothing) => Kind::Removed,
         (
-            Found::File { .. } | Found::Link { .. } | Found::Unkept { .. },
-            Found::File { .. } | Found::Link { .. } | Found::Unkept { .. },
+            PathState::File { .. } | PathState::Link { .. } | PathState::Unkept { .. },
+            PathState::File { .. } | PathState::Link { .. } | PathState::Unkept { .. },
         ) => Kind::Changed,
     };
     FileChange {
@@ -353,18 +353,18 @@ fn report(net: &Net, diff: String, problem: String) -> FileChange {
 /// Describes the difference, or shows it as lines.
 fn shown(net: &Net, journal: &Journal, room: &mut usize) -> String {
     let mut said = Vec::new();
-    let text = |found: &Found| match found {
-        Found::Nothing => Some(String::new()),
-        Found::File { sha256, .. } => String::from_utf8(kept(journal, sha256).ok()?)
+    let text = |found: &PathState| match found {
+        PathState::Nothing => Some(String::new()),
+        PathState::File { sha256, .. } => String::from_utf8(kept(journal, sha256).ok()?)
             .ok()
             .filter(|text| !text.contains('\0')),
-        Found::Link { .. } | Found::Unkept { .. } => None,
+        PathState::Link { .. } | PathState::Unkept { .. } => None,
     };
     if let (
-        Found::File {
+        PathState::File {
             mode: old, exact, ..
         },
-        Found::File { mode: new, .. },
+        PathState::File { mode: new, .. },
     ) = (&net.before, &net.after)
         && (found::is_program(*old) != found::is_program(*new) || *exact && old != new)
     {
@@ -390,13 +390,13 @@ fn shown(net: &Net, journal: &Journal, room: &mut usize) -> String {
     said
 }
 
-fn word(found: &Found) -> String {
+fn word(found: &PathState) -> String {
     match found {
-        Found::Nothing => "nothing".to_owned(),
-        Found::File { size, .. } => format!("{size} bytes"),
-        Found::Link { target } => {
+        PathState::Nothing => "nothing".to_owned(),
+        PathState::File { size, .. } => format!("{size} bytes"),
+        PathState::Link { target } => {
             format!("a link to {target}")
         }
-        Found::Unkept { .. } => "content that was not kept".to_owned(),
+        PathState::Unkept { .. } => "content that was not kept".to_owned(),
     }
 }

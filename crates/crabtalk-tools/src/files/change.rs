@@ -5,7 +5,7 @@
 
 use super::Error;
 use super::edit::{self, EditArguments};
-use super::open::{Spot, Stamp, Unless};
+use super::open::{PathInFolder, Stamp, Unless};
 use super::resolve::Intent;
 use super::write::WriteArguments;
 use crabtalk_domain::tool::{Preview, PreviewKind};
@@ -57,7 +57,7 @@ impl Now {
         }
     }
 
-    fn look(spot: &Spot<'_>, path: &Path) -> Result<Self, Error> {
+    fn look(spot: &PathInFolder<'_>, path: &Path) -> Result<Self, Error> {
         let failed = |e| Error::io("read", path, e);
         let Some(mut file) = spot.existing()? else {
             return Ok(Self::none());
@@ -111,7 +111,7 @@ impl Change {
 
     /// Returns the whole change without making it.
     pub(crate) fn preview(&self, path: &Path) -> Result<Preview, Error> {
-        let now = match Spot::reach(path, false) {
+        let now = match PathInFolder::reach(path, false) {
             Ok(spot) => Now::look(&spot, path)?,
             // `write` creates missing folders.
             Err(Error::NotFound(_)) if matches!(self, Self::Write(_)) => Now::none(),
@@ -149,7 +149,7 @@ impl Change {
     /// Makes the change at a judged path and describes it. A change that was shown is made
     /// exactly as shown.
     pub(crate) fn make(&self, path: &Path, shown: Option<&Preview>) -> Result<String, Error> {
-        let spot = Spot::reach(path, matches!(self, Self::Write(_)))?;
+        let spot = PathInFolder::reach(path, matches!(self, Self::Write(_)))?;
         if let (Self::Write(write), None) = (self, shown) {
             // Without a preview, any present content is replaced.
             let old = spot.existing()?;

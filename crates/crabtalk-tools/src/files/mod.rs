@@ -20,7 +20,7 @@ pub use change::unified_diff;
 pub use picture::image;
 
 pub(crate) use change::Change;
-pub(crate) use open::{Spot, give, open_folder};
+pub(crate) use open::{PathInFolder, give, open_folder};
 pub(crate) use read::{ReadArguments, read};
 pub(crate) use resolve::{Closed, Intent, Resolver, is_below};
 pub(crate) use search::{GlobArguments, GrepArguments, Searched, glob, grep};

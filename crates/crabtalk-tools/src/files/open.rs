@@ -100,13 +100,13 @@ impl Stamp {
 const TEMPORARY: &str = ".crabtalk-";
 
 /// A file name in an open folder; the file may not exist yet.
-pub(crate) struct Spot<'a> {
+pub(crate) struct PathInFolder<'a> {
     pub(crate) folder: OwnedFd,
     pub(crate) name: &'a OsStr,
     pub(crate) path: &'a Path,
 }
 
-impl<'a> Spot<'a> {
+impl<'a> PathInFolder<'a> {
     /// Walks to the folder of a judged path. With `create`, missing folders are
     /// created.
     pub(crate) fn reach(path: &'a Path, create: bool) -> Result<Self, Error> {

@@ -1,7 +1,7 @@
 //! Resolves the path that a model wrote to the absolute path that the gate judges.
 
 use super::Error;
-use crabtalk_files::{PathStep, Way};
+use crabtalk_files::{PathStep, PathWalk};
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
@@ -78,7 +78,7 @@ impl Resolver<'_> {
 /// components are taken literally. The result is opened without following links, so the
 /// judged path equals the opened one.
 fn follow(named: &Path) -> PathBuf {
-    let mut way = Way::along(named);
+    let mut way = PathWalk::along(named);
     while let Some(step) = way.step() {
         if matches!(step, PathStep::Down { .. }) {
             // Anything but a link stays as written.

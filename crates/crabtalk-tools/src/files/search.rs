@@ -90,7 +90,7 @@ pub(crate) fn grep(of: &Searched<'_>, arguments: &GrepArguments) -> Result<Strin
         .after_context(arguments.context.min(MAX_CONTEXT))
         .heap_limit(Some(MAX_LINE_BYTES))
         .build();
-    let mut found = Found::new(arguments.limit);
+    let mut found = ResultLines::new(arguments.limit);
     of.walk(&mut found, &mut |path, found| {
         if !glob.as_ref().is_none_or(|glob| of.matches(glob, path)) {
             return;
@@ -112,7 +112,7 @@ pub(crate) fn grep(of: &Searched<'_>, arguments: &GrepArguments) -> Result<Strin
 /// Lists files whose path matches a glob.
 pub(crate) fn glob(of: &Searched<'_>, arguments: &GlobArguments) -> Result<String, Error> {
     let glob = matcher_of(&arguments.pattern)?;
-    let mut found = Found::new(arguments.limit);
+    let mut found = ResultLines::new(arguments.limit);
     of.walk(&mut found, &mut |path, found| {
         if of.matches(&glob, path) {
             found.add(&of.shown(path));
@@ -134,7 +134,7 @@ fn matcher_of(pattern: &str) -> Result<GlobMatcher, Error> {
 
 impl Searched<'_> {
     /// Visits the files below the root, ordered by name.
-    fn walk(&self, found: &mut Found, visit: &mut dyn FnMut(&Path, &mut Found)) {
+    fn walk(&self, found: &mut ResultLines, visit: &mut dyn FnMut(&Path, &mut ResultLines)) {
         let home = self.home.to_owned();
         let enters = move |entry: &DirEntry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
@@ -178,14 +178,14 @@ impl Searched<'_> {
 }
 
 /// The bounded lines of a result.
-struct Found {
+struct ResultLines {
     text: String,
     count: usize,
     limit: usize,
     note: Option<String>,
 }
 
-impl Found {
+impl ResultLines {
     fn new(limit: Option<usize>) -> Self {
         Self {
             text: String::new(),
@@ -227,7 +227,7 @@ impl Found {
 struct Lines<'a> {
     path: String,
     files_only: bool,
-    found: &'a mut Found,
+    found: &'a mut ResultLines,
 }
 
 impl Lines<'_> {

@@ -11,12 +11,12 @@ use tokio::sync::OnceCell;
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// The walls that a probe found, and its time.
-struct Found {
+struct Probed {
     walls: Arc<Walls>,
     at: Instant,
 }
 
-impl Found {
+impl Probed {
     /// Whether to probe again. Complete walls stay; others may have a temporary cause, for
     /// example that the machine could not start another process.
     fn is_worth_another_look(&self) -> bool {
@@ -29,7 +29,7 @@ pub(super) struct SandboxOf {
     /// Replaced when the owner changes it.
     config: RwLock<Arc<SandboxConfig>>,
     /// The walls of this machine with that configuration.
-    walls: Mutex<Arc<OnceCell<Found>>>,
+    walls: Mutex<Arc<OnceCell<Probed>>>,
 }
 
 impl SandboxOf {
@@ -61,12 +61,12 @@ impl SandboxOf {
     ) -> Arc<Walls> {
         let walls = {
             let mut now = self.walls.lock().unwrap_or_else(PoisonError::into_inner);
-            if now.get().is_some_and(Found::is_worth_another_look) {
+            if now.get().is_some_and(Probed::is_worth_another_look) {
                 *now = Arc::default();
             }
             Arc::clone(&now)
         };
-        let found = walls.get_or_init(async || Found {
+        let found = walls.get_or_init(async || Probed {
             walls: Arc::new(probe(self.config()).walls().await),
             at: Instant::now(),
         });

@@ -24,7 +24,7 @@ fn served() -> (Connection, mpsc::Sender<StreamEvent>, JoinSet<()>) {
             session,
             read,
             write,
-            crate::crowd::Place::uncounted(),
+            crate::crowd::ConnectionSlot::uncounted(),
             CancellationToken::new(),
         )
         .await;

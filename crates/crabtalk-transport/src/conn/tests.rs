@@ -31,7 +31,7 @@ impl Fixture {
         let (read, write) = ours.into_split();
         let shutdown = CancellationToken::new();
         let mut running = JoinSet::new();
-        let place = Place::uncounted();
+        let place = ConnectionSlot::uncounted();
         running.spawn(run(server.clone(), read, write, place, shutdown.clone()));
         Self {
             client,

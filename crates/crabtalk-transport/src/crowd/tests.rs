@@ -1,6 +1,6 @@
 use super::*;
 
-fn enter(crowd: &Crowd, process: i32) -> Place {
+fn enter(crowd: &Crowd, process: i32) -> ConnectionSlot {
     let place = crowd.enter(Some(Source::Process(process)));
     place.expect("a place")
 }
@@ -8,7 +8,7 @@ fn enter(crowd: &Crowd, process: i32) -> Place {
 #[test]
 fn one_source_leaves_places_to_others() {
     let crowd = Crowd::new(64);
-    let flood: Vec<Place> = (0..56).map(|_| enter(&crowd, 1)).collect();
+    let flood: Vec<ConnectionSlot> = (0..56).map(|_| enter(&crowd, 1)).collect();
     let refused = crowd.enter(Some(Source::Process(1))).expect_err("enough");
     assert_eq!(refused.code, 429);
     let other = enter(&crowd, 2);
@@ -29,7 +29,7 @@ fn single_place_is_given_to_any_source() {
 fn incomplete_frames_share_a_budget() {
     let crowd = Crowd::new(64);
     let frame = 16 * 1024 * 1024;
-    let mut flood: Vec<Place> = (0..5).map(|_| enter(&crowd, 1)).collect();
+    let mut flood: Vec<ConnectionSlot> = (0..5).map(|_| enter(&crowd, 1)).collect();
     for place in &mut flood[..4] {
         place.hold(frame).expect("within the budget");
     }

@@ -9,7 +9,7 @@ use crate::backend::Failure;
 use crate::terminal::cannot_write;
 use crate::terminal::tmux::windows::Program;
 use crabtalk_guardian::{
-    GuardianCommand, PolicyBuilder, Run, SandboxConfig, Spot, TerminalCommand,
+    GuardianCommand, PinnedPath, PolicyBuilder, Run, SandboxConfig, TerminalCommand,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ impl Shared {
             ..SandboxConfig::default()
         };
         config.read.extend(sandbox.readable.iter().cloned());
-        let cwd = Spot::judge(&program.folder);
+        let cwd = PinnedPath::judge(&program.folder);
         let policy = PolicyBuilder {
             config: &config,
             cwd: &cwd.map_err(|e| failed(format!("{}: {e}", program.folder.display())))?,

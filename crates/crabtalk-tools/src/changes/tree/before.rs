@@ -2,7 +2,7 @@
 
 use super::Tree;
 use super::git::{Git, Staged};
-use crate::changes::found::{Found, Keep, MAX_FILE_BYTES, NOT_TEXT, look, sha256, store};
+use crate::changes::found::{Keep, MAX_FILE_BYTES, NOT_TEXT, PathState, look, sha256, store};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,15 +29,15 @@ pub(crate) struct Before {
     folder: PathBuf,
     at: SystemTime,
     /// Files that differed from the index or were not in it.
-    differed: BTreeMap<OsString, Found>,
+    differed: BTreeMap<OsString, PathState>,
 }
 
 /// A file that a command changed.
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) path: PathBuf,
-    pub(crate) before: Found,
-    pub(crate) after: Found,
+    pub(crate) before: PathState,
+    pub(crate) after: PathState,
 }
 
 /// The folder of contents from before the command.
@@ -146,7 +146,7 @@ impl Before {
         of_object: &BTreeMap<String, Option<Vec<u8>>>,
         objects: &Path,
     ) -> Result<Vec<Changed>, String> {
-        let mut befores: Vec<(&OsString, Found)> = Vec::new();
+        let mut befores: Vec<(&OsString, PathState)> = Vec::new();
         for name in clean {
             if let Some(staged) = staged.get(name) {
                 let content = of_object.get(&staged.object).and_then(Option::as_deref);
@@ -168,11 +168,11 @@ impl Before {
                 changed < self.at || meta.created().is_ok_and(|created| created < self.at)
             });
             let before = match older {
-                true => Found::Unkept {
+                true => PathState::Unkept {
                     why: "git ignored it before the command".to_owned(),
                     stamp: "ignored".to_owned(),
                 },
-                false => Found::Nothing,
+                false => PathState::Nothing,
             };
             befores.push((name, before));
         }
@@ -190,7 +190,7 @@ impl Before {
             if now.is(&before) {
                 continue;
             }
-            if let Found::File { sha256, .. } = &before {
+            if let PathState::File { sha256, .. } = &before {
                 take_over(&kept, objects, sha256)?;
             }
             let mut room = MAX_FILE_BYTES;
@@ -229,8 +229,8 @@ impl Staged {
     }
 
     /// The state of a file in the work tree, given its content in the repository.
-    fn found(&self, content: Option<&[u8]>, objects: &Path) -> Result<Found, String> {
-        let lost = |why: &str| Found::Unkept {
+    fn found(&self, content: Option<&[u8]>, objects: &Path) -> Result<PathState, String> {
+        let lost = |why: &str| PathState::Unkept {
             why: why.to_owned(),
             stamp: self.object.clone(),
         };
@@ -239,7 +239,7 @@ impl Staged {
         };
         if self.mode == "120000" {
             return Ok(match String::from_utf8(content.to_vec()) {
-                Ok(target) => Found::Link { target },
+                Ok(target) => PathState::Link { target },
                 Err(_) => lost(NOT_TEXT),
             });
         }
@@ -252,7 +252,7 @@ impl Staged {
         }
         let sha256 = sha256(content);
         store(objects, &sha256, content)?;
-        Ok(Found::File {
+        Ok(PathState::File {
             sha256,
             size,
             mode: if self.mode == "100755" { 0o755 } else { 0o644 },

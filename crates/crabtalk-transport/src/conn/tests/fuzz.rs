@@ -70,7 +70,7 @@ fn outcome(bytes: &[u8], cut: usize, close: bool) -> (Vec<String>, bool, Duratio
         let server = Guarded::default();
         let known = Arc::clone(&server.known);
         let token = CancellationToken::new();
-        let running = run(server, read, write_half, Place::uncounted(), token);
+        let running = run(server, read, write_half, ConnectionSlot::uncounted(), token);
         let (client_read, client_write) = tokio::io::split(client);
         let writing = write(client_write, bytes, cut, close);
         let reading = async {

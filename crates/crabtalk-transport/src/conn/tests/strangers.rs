@@ -64,7 +64,7 @@ fn guarded() -> (DuplexStream, JoinSet<Result<(), Ended>>) {
     let mut running = JoinSet::new();
     let token = CancellationToken::new();
     let server = Guarded::default();
-    running.spawn(run(server, read, write, Place::uncounted(), token));
+    running.spawn(run(server, read, write, ConnectionSlot::uncounted(), token));
     (client, running)
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn note(image: &Image) -> String {
 
 /// A message with images and their size.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ImageMessage {
     at: usize,
     images: usize,
     text: usize,
@@ -32,15 +32,15 @@ struct Place {
 
 /// The messages whose images remain, oldest first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shown {
-    places: VecDeque<Place>,
+pub(crate) struct ImageBudget {
+    places: VecDeque<ImageMessage>,
     images: usize,
     text: usize,
     /// Index of the message that began the current step.
     step: usize,
 }
 
-impl Shown {
+impl ImageBudget {
     /// Adds message number `at`; returns the messages whose images are dropped.
     pub(crate) fn take(&mut self, at: usize, message: &Message) -> Vec<usize> {
         if !message.tool_calls.is_empty() {
@@ -50,7 +50,7 @@ impl Shown {
         if message.images.is_empty() {
             return leaving;
         }
-        let place = Place {
+        let place = ImageMessage {
             at,
             images: message.images.len(),
             text: message.images.iter().map(|i| i.base64().len()).sum(),

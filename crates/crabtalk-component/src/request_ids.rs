@@ -1,6 +1,6 @@
 //! The ids of requests that a gateway has forwarded, persisted over restarts.
 //!
-//! Each line has an expiry time and an id. [`Seen::remember`] returns after the line is on
+//! Each line has an expiry time and an id. [`RequestIds::remember`] returns after the line is on
 //! disk. A gateway remembers a request after the daemon has accepted it and before it
 //! answers the sender; after a crash in between, the sender retries.
 
@@ -16,13 +16,13 @@ const MAX_SEEN: usize = 100_000;
 
 /// Request ids with expiry times in seconds since 1970, and their file.
 #[derive(Debug)]
-pub struct Seen {
+pub struct RequestIds {
     path: PathBuf,
     file: File,
     known: HashMap<String, u64>,
 }
 
-impl Seen {
+impl RequestIds {
     /// Reads the ids that have not expired at `now`. Creates the file if it is missing, but
     /// not its folder.
     ///
@@ -103,7 +103,7 @@ mod tests {
     fn ids_survive_a_restart_until_they_expire() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("seen");
-        let mut seen = Seen::open(&path, 100).expect("made");
+        let mut seen = RequestIds::open(&path, 100).expect("made");
         seen.remember("a/1", 150).expect("written");
         seen.remember("b/2", 300).expect("written");
         assert!(seen.remember("two words", 1).is_err());
@@ -112,10 +112,10 @@ mod tests {
         let mut file = std::fs::OpenOptions::new();
         let mut file = file.append(true).open(&path).expect("there");
         file.write_all(b"40").expect("written");
-        let seen = Seen::open(&path, 150).expect("read");
+        let seen = RequestIds::open(&path, 150).expect("read");
         assert!(seen.knows("a/1") && seen.knows("b/2") && !seen.knows("c"));
         drop(seen);
-        let seen = Seen::open(&path, 151).expect("read");
+        let seen = RequestIds::open(&path, 151).expect("read");
         assert!(!seen.knows("a/1") && seen.knows("b/2"));
         assert_eq!(std::fs::read_to_string(&path).expect("there"), "300 b/2\n");
         assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), 1);

@@ -1,7 +1,7 @@
 //! The messages between the guardian and the restricted
 //! processes.
 
-use crate::sandbox::{Overlays, SandboxPolicy, Spot};
+use crate::sandbox::{Overlays, PinnedPath, SandboxPolicy};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::process::Command;
@@ -14,7 +14,7 @@ pub(super) enum Task {
         policy: Box<SandboxPolicy>,
         launch: Launch,
     },
-    /// Leave the system's namespaces and answer [`Word::Left`].
+    /// Leave the system's namespaces and answer [`Reply::Left`].
     Leave,
     /// The user ids are mapped; start the first process.
     Go,
@@ -36,7 +36,7 @@ pub(super) struct Launch {
 pub(super) struct Beginning {
     pub(super) policy: SandboxPolicy,
     /// The folder of temporary files.
-    pub(super) scratch: Spot,
+    pub(super) scratch: PinnedPath,
     /// The folders of overlay mounts.
     pub(super) overlays: Option<Overlays>,
     pub(super) launch: Launch,
@@ -46,7 +46,7 @@ pub(super) struct Beginning {
 
 /// An answer of such a process.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Word {
+pub(super) enum Reply {
     /// The process left the system's namespaces.
     Left,
     /// The first process has started; its id outside the namespaces.

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const MAX_BYTES: u64 = 256 << 20;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
-struct Kept {
+struct Contents {
     #[serde(default)]
     tools: BTreeMap<String, Listed>,
     #[serde(default)]
@@ -37,14 +37,14 @@ pub(crate) struct Allowed {
 }
 
 /// The file and its contents.
-pub(crate) struct Seen {
+pub(crate) struct Declarations {
     path: PathBuf,
     /// `None` until it is loaded.
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<Contents>>,
     writing: Mutex<()>,
 }
 
-impl Seen {
+impl Declarations {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
@@ -53,12 +53,12 @@ impl Seen {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+    fn kept(&self) -> MutexGuard<'_, Option<Contents>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Kept) -> T) -> T {
-        look(self.kept().get_or_insert_with(Kept::default))
+    fn with<T>(&self, look: impl FnOnce(&mut Contents) -> T) -> T {
+        look(self.kept().get_or_insert_with(Contents::default))
     }
 
     /// Reads the file once. Blocks.
@@ -68,14 +68,14 @@ impl Seen {
         }
         let bytes = crabtalk_files::if_there(crabtalk_files::read(&self.path, MAX_BYTES));
         let read = match bytes {
-            Ok(None) => Kept::default(),
+            Ok(None) => Contents::default(),
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 tracing::warn!(file = %self.path.display(), %error, "the file of MCP servers is damaged and starts empty");
-                Kept::default()
+                Contents::default()
             }),
             Err(error) => {
                 tracing::warn!(file = %self.path.display(), %error, "the file of MCP servers cannot be read");
-                Kept::default()
+                Contents::default()
             }
         };
         self.kept().get_or_insert(read);
@@ -144,8 +144,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn seen(folder: &tempfile::TempDir) -> Seen {
-        Seen::new(folder.path().join("mcp.json"))
+    fn seen(folder: &tempfile::TempDir) -> Declarations {
+        Declarations::new(folder.path().join("mcp.json"))
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) struct Logins {
 
 /// One login.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredLogin {
     /// The server's address.
     pub(super) url: String,
     /// The client's secret, if it got one.
@@ -30,7 +30,7 @@ pub(super) struct Kept {
     pub(super) credentials: StoredCredentials,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Kept(..)")
     }
@@ -46,7 +46,7 @@ impl Logins {
     }
 
     /// Reads the login to a server at this address. Blocks.
-    fn load(&self, name: &str, url: &str) -> Result<Option<Kept>, String> {
+    fn load(&self, name: &str, url: &str) -> Result<Option<StoredLogin>, String> {
         let path = self.path(name);
         let bytes = match crabtalk_files::read(&path, MAX_FILE) {
             Ok(bytes) => bytes,
@@ -54,13 +54,13 @@ impl Logins {
             Err(error) => return Err(format!("its login {}: {error}", path.display())),
         };
         // The library's error might quote parts of the file.
-        let kept: Kept = serde_json::from_slice(&bytes)
+        let kept: StoredLogin = serde_json::from_slice(&bytes)
             .map_err(|_| format!("its login {} cannot be read", path.display()))?;
         Ok((kept.url == url).then_some(kept))
     }
 
     /// Writes the login. Blocks.
-    fn save(&self, name: &str, kept: &Kept) -> Result<(), String> {
+    fn save(&self, name: &str, kept: &StoredLogin) -> Result<(), String> {
         let path = self.path(name);
         let bytes = serde_json::to_vec(kept).map_err(|_| "it cannot be written".to_owned())?;
         let replace = crabtalk_files::Existing::Replace;
@@ -93,19 +93,19 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// The login of one server, cached after the first read.
-pub(super) struct Place {
+pub(super) struct ServerLogin {
     logins: Arc<Logins>,
     name: String,
     url: String,
     /// The contents of the file, once read.
-    known: Mutex<Option<Option<Kept>>>,
+    known: Mutex<Option<Option<StoredLogin>>>,
     /// The client's secret, saved with the next tokens.
     secret: Mutex<String>,
     /// Locked while the file is written; `true` after a logout.
     closed: Arc<Mutex<bool>>,
 }
 
-impl Place {
+impl ServerLogin {
     pub(super) fn new(logins: Arc<Logins>, name: &str, url: &str) -> Self {
         Self {
             logins,
@@ -117,7 +117,7 @@ impl Place {
         }
     }
 
-    pub(super) async fn kept(&self) -> Result<Option<Kept>, String> {
+    pub(super) async fn kept(&self) -> Result<Option<StoredLogin>, String> {
         let known = self
             .known
             .lock()
@@ -159,7 +159,7 @@ impl Place {
     async fn save(&self, credentials: StoredCredentials) -> Result<(), String> {
         let secret = self.secret.lock();
         let client_secret = secret.unwrap_or_else(PoisonError::into_inner).clone();
-        let kept = Kept {
+        let kept = StoredLogin {
             url: self.url.clone(),
             client_secret,
             credentials,
@@ -187,7 +187,7 @@ impl Place {
 }
 
 /// The library's port to the store.
-pub(super) struct Store(pub(super) Arc<Place>);
+pub(super) struct Store(pub(super) Arc<ServerLogin>);
 
 type Stored<'a, T> = Pin<Box<dyn Future<Output = Result<T, AuthError>> + Send + 'a>>;
 
@@ -251,7 +251,7 @@ mod tests {
     async fn login_is_private_and_bound_to_its_address() {
         let folder = tempfile::tempdir().expect("a folder");
         let logins = Arc::new(Logins::new(folder.path().join("oauth")));
-        let place = |url: &str| Place::new(Arc::clone(&logins), "tickets", url);
+        let place = |url: &str| ServerLogin::new(Arc::clone(&logins), "tickets", url);
         let one = place("https://one/mcp");
         assert!(one.kept().await.expect("nothing yet").is_none());
         one.set_secret("client's".into());

@@ -34,7 +34,7 @@ impl From<String> for NotOpened {
 
 /// The output of a program other than messages.
 #[derive(Default)]
-pub(crate) struct Words {
+pub(crate) struct ProgramOutput {
     /// Standard error.
     pub(crate) complaints: Complaints,
     /// Lines of standard output that are not messages.
@@ -42,7 +42,7 @@ pub(crate) struct Words {
     given_up: GivenUp,
 }
 
-impl Words {
+impl ProgramOutput {
     /// The destinations of such output.
     pub(crate) fn beside(&self) -> (Complaints, GivenUp) {
         (self.babble.clone(), Arc::clone(&self.given_up))
@@ -80,7 +80,7 @@ impl Words {
 }
 
 /// Describes how a program ended, with its last output.
-pub(crate) fn ended(end: &ExitStatus, words: &Words) -> String {
+pub(crate) fn ended(end: &ExitStatus, words: &ProgramOutput) -> String {
     let how = match end {
         ExitStatus::Ended {
             code: Some(code), ..
@@ -115,7 +115,7 @@ pub(crate) fn seconds(time: Duration) -> String {
     clippy::wildcard_enum_match_arm,
     reason = "the library may add variants, whose text suffices"
 )]
-pub(crate) fn handshake(error: &ClientInitializeError, words: &Words) -> String {
+pub(crate) fn handshake(error: &ClientInitializeError, words: &ProgramOutput) -> String {
     if error.is_authorization_required() {
         return "it refused the credentials in the configured headers".into();
     }

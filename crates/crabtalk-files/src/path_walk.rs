@@ -14,9 +14,9 @@ const MAX_LINKS: usize = 40;
 /// One step along a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathStep {
-    /// The name was `..`: [`Way::at`] is the parent folder.
+    /// The name was `..`: [`PathWalk::at`] is the parent folder.
     Up,
-    /// The name was appended to [`Way::at`].
+    /// The name was appended to [`PathWalk::at`].
     Down {
         /// Whether the name comes from the path, not from the target of a link.
         own: bool,
@@ -25,7 +25,7 @@ pub enum PathStep {
 
 /// A path that is resolved from the root, as the system does.
 #[derive(Debug)]
-pub struct Way {
+pub struct PathWalk {
     at: PathBuf,
     /// Remaining names and `..`, the last one first.
     waiting: Vec<OsString>,
@@ -34,7 +34,7 @@ pub struct Way {
     links: usize,
 }
 
-impl Way {
+impl PathWalk {
     /// Starts at the root of an absolute path.
     pub fn along(path: &Path) -> Self {
         let waiting = names(path);
