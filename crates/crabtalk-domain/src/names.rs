@@ -110,6 +110,17 @@ impl Sender {
         &self.0
     }
 
+    /// The sender of the folder's conversation: without the topic of `user/house/roof`,
+    /// whose folder is `-` outside a work tree (CONV-11).
+    pub fn without_topic(&self) -> &str {
+        let parts: Vec<&str> = self.0.split('/').collect();
+        match parts[..] {
+            [person, "-", _] => person,
+            [_, _, topic] if !topic.is_empty() => &self.0[..self.0.len() - topic.len() - 1],
+            _ => &self.0,
+        }
+    }
+
     /// Whether only the daemon may use this sender (CONV-10).
     pub fn is_reserved(&self) -> bool {
         &*self.0 == "cron"
@@ -195,6 +206,19 @@ pub fn is_owner(owners: &[String], sender: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn topics_belong_to_their_folder() {
+        for (sender, folder) in [
+            ("user/house/roof", "user/house"),
+            ("user/-/roof", "user"),
+            ("user/house", "user/house"),
+            ("user", "user"),
+            ("a/b/c/d", "a/b/c/d"),
+        ] {
+            assert_eq!(Sender::new(sender).unwrap().without_topic(), folder);
+        }
+    }
 
     #[test]
     fn names_follow_conv_2() {

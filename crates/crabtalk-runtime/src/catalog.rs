@@ -74,7 +74,7 @@ impl Catalog {
             default_agent: agent.name.clone(),
             agents: BTreeMap::from([(agent.name.clone(), Arc::new(agent))]),
             refused: BTreeMap::new(),
-            owners: vec!["user".into()],
+            owners: ["user", "user/*", "user/*/*"].map(str::to_owned).into(),
             user_home: None,
             memory_enabled: false,
             resume: false,

@@ -3,7 +3,7 @@
 use super::CallContext;
 use super::case::Case;
 use crabtalk_domain::tool::{Invocation, Subject};
-use crabtalk_domain::{Origin, Permission, PermissionRule, Sender};
+use crabtalk_domain::{Origin, Permission, PermissionRule};
 use crabtalk_gate::{Disk, Question, Standing, Verdict, approvals, disk, judge, words};
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ pub(super) fn prefixes(context: &CallContext, case: &Case<'_>) -> Vec<Permission
     let Some(cwd) = cwd else {
         return Vec::new();
     };
-    let (agent, sender) = (context.agent.name.as_str(), authority(context).as_str());
+    let (agent, sender) = (context.agent.name.as_str(), authority(context));
     approvals::prefixes(&context.rt.toolbox.approvals.list(), agent, sender, cwd)
 }
 
@@ -128,10 +128,15 @@ pub(super) async fn may_read(context: &CallContext, case: &Case<'_>) -> bool {
     verdict.permission == Permission::Allow
 }
 
-/// The sender on whose authority a run acts.
-pub(super) fn authority(context: &CallContext) -> &Sender {
-    match &context.origin {
+/// The sender on whose authority a run acts. The topics of an owner's folder share its
+/// approvals.
+pub(super) fn authority(context: &CallContext) -> &str {
+    let sender = match &context.origin {
         Origin::Delegate { root, .. } => &root.sender,
         Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => &context.key.sender,
+    };
+    match context.standing.is_owner {
+        true => sender.without_topic(),
+        false => sender.as_str(),
     }
 }

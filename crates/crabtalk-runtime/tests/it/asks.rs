@@ -242,6 +242,30 @@ async fn allow_always_stores_the_call_and_who_gave_it() {
 }
 
 #[tokio::test]
+async fn topics_share_the_approvals_of_their_folder() {
+    let rig = rig([danger(), danger(), danger()].concat());
+    let of = |sender| ConversationKey::new("crab", sender).expect("valid");
+    let roof = of("user/house/roof");
+    let request = RunRequest::new(roof.clone(), "go");
+    let mut run = rig.try_submit(request).expect("accepted");
+    read_until(&mut run, "ask").await;
+    let reply = rig.runtime.reply(&roof, None, "Allow always").await;
+    reply.expect("pending");
+    read(run).await;
+    assert_eq!(rig.approvals.list()[0].sender, "user/house");
+    for (sender, asks) in [("user/house", false), ("user/garden", true)] {
+        let request = RunRequest::new(of(sender), "go");
+        let mut run = rig.try_submit(request).expect("accepted");
+        let events = match asks {
+            true => read_until(&mut run, "ask").await,
+            false => read(run).await,
+        };
+        let asked = events.iter().any(|e| e.starts_with("ask"));
+        assert_eq!(asked, asks, "{sender}: {events:?}");
+    }
+}
+
+#[tokio::test]
 async fn oversized_results_are_truncated_with_a_note() {
     let text = "é".repeat(600 * 1024);
     let rig = rig(vec![
