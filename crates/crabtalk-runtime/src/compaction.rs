@@ -359,7 +359,7 @@ async fn summarise(
         match summary {
             Ok(summary) if summary.is_empty() => failure = "the summary was empty".into(),
             Ok(summary) if estimate_tokens(&summary) >= replaced.max(job.min_replaced) => {
-                failure = "the summary was longer than what it would replace".into();
+                failure = "the summary was longer than the messages that it replaces".into();
             }
             Ok(summary) => return Ok(summary),
             Err(error) if error.kind == ErrorKind::Budget => return Err(error),

@@ -83,7 +83,7 @@ impl Conversation {
         let log = command.job().map(|job| Arc::clone(&job.log));
         let handled = AssertUnwindSafe(self.handle(command)).catch_unwind().await;
         if handled.is_err() {
-            tracing::error!(conversation = %self.shared.key, "a command panicked; its conversation is read again");
+            tracing::error!(conversation = %self.shared.key, "a command panicked; reloading the conversation");
             self.forget();
             self.shared.live().compacting = None;
             self.shared.forget_current();
@@ -128,7 +128,7 @@ impl Conversation {
             }
             Command::Resume => {
                 if let Err(error) = Box::pin(self.carry_on()).await {
-                    tracing::warn!(conversation = %self.shared.key, %error, "cannot carry on a run");
+                    tracing::warn!(conversation = %self.shared.key, %error, "cannot resume a run");
                 }
             }
         }
@@ -145,7 +145,7 @@ impl Conversation {
     async fn load(&mut self, create: Option<NewConversation>) -> Result<(), Error> {
         if self.open.take().is_some() {
             // The log on disk takes precedence.
-            tracing::warn!(conversation = %self.shared.key, "another program changed its log; it is read again");
+            tracing::warn!(conversation = %self.shared.key, "another program changed the log; reloading the conversation");
             self.shared.set_log(None);
         }
         let opened = self.read_log(create).await?;
@@ -260,7 +260,7 @@ impl Conversation {
             Ok::<_, Error>(self.shared.synced_at_end(end).await?)
         };
         if let Err(error) = closed.await {
-            tracing::warn!(conversation = %self.shared.key, %error, "the end of a run is not in its log");
+            tracing::warn!(conversation = %self.shared.key, %error, "cannot write the end of a run to the log");
             self.forget();
         }
         ending.tell_of_panic(&self.shared).await;

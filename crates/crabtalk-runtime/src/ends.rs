@@ -24,7 +24,7 @@ impl Ends {
         let told = self.0.iter().map(async |listener| {
             let heard = AssertUnwindSafe(async { listener.on_run_end(ended).await });
             if heard.catch_unwind().await.is_err() {
-                tracing::error!(conversation = %ended.key, run = ended.outcome.run, "what listens to the ends of runs panicked");
+                tracing::error!(conversation = %ended.key, run = ended.outcome.run, "a listener for the end of runs panicked");
             }
         });
         join_all(told).await;

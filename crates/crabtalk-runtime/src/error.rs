@@ -25,14 +25,14 @@ pub enum Error {
         why: String,
     },
     /// The message is blank.
-    #[error("the content is empty; say something")]
+    #[error("the message is empty; send some text")]
     EmptyContent,
     /// The sender has no conversation with the agent, and the operation does not create
     /// one.
     #[error("there is no conversation {0}; send a message to begin one")]
     NoConversation(ConversationKey),
     /// No user message of the conversation has this index.
-    #[error("{1} has no message of yours at {0}; take an index from its history")]
+    #[error("{1} has no user message at index {0}; take an index from the history")]
     NoMessage(u64, ConversationKey),
     /// The conversation has no archive of this number.
     #[error("{1} has no archive {0}; `crabtalk archives` lists them")]
@@ -41,7 +41,10 @@ pub enum Error {
     #[error("the sender {0:?} is reserved for the daemon; choose another")]
     ReservedSender(String),
     /// The conversation's queue is full (CONV-3).
-    #[error("{key} has {bound} runs waiting, the limit (limits.queued_runs); try again later")]
+    #[error(
+        "{key} has {bound} queued runs, which is the limit (limits.queued_runs); try again \
+             later"
+    )]
     QueueFull {
         /// The conversation.
         key: ConversationKey,
@@ -52,7 +55,7 @@ pub enum Error {
     #[error("the message was withdrawn before its run began")]
     Withdrawn,
     /// The run of the message has begun, so the message cannot be withdrawn (CONV-3).
-    #[error("the run of this message has begun in {0}; kill it to end it")]
+    #[error("the run of this message has begun in {0}; kill the run to end it")]
     Begun(ConversationKey),
     /// No message with this request id is queued.
     #[error("no queued message of {0} has this request id; it may have ended or been withdrawn")]
@@ -61,7 +64,10 @@ pub enum Error {
     #[error("nothing is running in {0}")]
     NothingRunning(ConversationKey),
     /// The run accepts no more steering messages before its next step (RUN-8).
-    #[error("{key} has {bound} of steering messages waiting, the limit; wait for the next step")]
+    #[error(
+        "{key} has {bound} of waiting steering messages, which is the limit; wait for the next \
+             step"
+    )]
     SteersFull {
         /// The conversation.
         key: ConversationKey,
@@ -72,10 +78,13 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
     /// A compaction on demand exceeded its time limit, in minutes.
-    #[error("the compaction took longer than {0} minutes and was given up; nothing changed")]
+    #[error(
+        "the compaction took longer than {0} minutes and was cancelled; the history is \
+             unchanged"
+    )]
     TookTooLong(u64),
     /// A task of the daemon, or a provider or hook, panicked.
-    #[error("internal error: the run failed; the daemon's log says where")]
+    #[error("internal error: the run failed; see the daemon's log")]
     Panicked,
     /// No ask with this id is pending.
     #[error("no question is waiting for an answer{0}")]
@@ -85,15 +94,15 @@ pub enum Error {
     BadReply(String),
     /// "Allow always" could not be stored; holds the reason.
     #[error(
-        "the approval cannot be saved, and nothing was allowed: {0}; the question is still \
-         pending, and \"Allow once\" allows this call alone"
+        "the approval cannot be stored, so nothing was allowed: {0}; the question still waits: \
+         \"Allow once\" allows only this call"
     )]
     NotKept(String),
     /// A field of the request is invalid.
     #[error("{0}")]
     BadRequest(String),
     /// The operation is not possible while a run is in flight (STORE-8).
-    #[error("{0} is running; kill it first or wait")]
+    #[error("{0} has a run in flight; kill it first or wait")]
     Busy(ConversationKey),
     /// A hook refused the content, for instance a slash command out of scope.
     #[error("{}", .0.message)]

@@ -85,8 +85,8 @@ impl Measure {
                 self.reasoning += 1;
                 if self.reasoning > MAX_REASONING {
                     let message = format!(
-                        "{} gave more than {MAX_REASONING} pieces of reasoning in one answer; \
-                         the answer was stopped and is not kept",
+                        "{} sent more than {MAX_REASONING} pieces of reasoning in one answer; the \
+                         answer was stopped and discarded",
                         self.model
                     );
                     return Err(Error::new(ErrorKind::Limit, message));
@@ -101,7 +101,7 @@ impl Measure {
         }
         self.bytes = self.bytes.saturating_add(said(chunk));
         if self.bytes > self.max_bytes {
-            let what = format!("said more than {} bytes", self.max_bytes);
+            let what = format!("sent more than {} bytes", self.max_bytes);
             return Err(self.beyond(&what, "limits.answer_bytes"));
         }
         Ok(())
@@ -109,7 +109,7 @@ impl Measure {
 
     fn beyond(&self, what: &str, limit: &str) -> Error {
         let message = format!(
-            "{} {what} in one answer, the limit of {limit}; the answer was stopped and is not kept",
+            "{} {what} in one answer, the limit of {limit}; the answer was stopped and discarded",
             self.model
         );
         Error::new(ErrorKind::Limit, message)
@@ -130,8 +130,8 @@ fn said(chunk: &Chunk) -> usize {
 
 fn too_slow(time: Duration) -> Error {
     let message = format!(
-        "the answer took longer than {time:?}, the limit of limits.answer_secs; it was stopped \
-         and is not kept"
+        "the answer took longer than {time:?}, the limit of limits.answer_secs; it was stopped and \
+         discarded"
     );
     Error::new(ErrorKind::Timeout, message)
 }

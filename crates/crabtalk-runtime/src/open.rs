@@ -21,7 +21,7 @@ const MAX_TRIES: u32 = 3;
 pub(crate) const REMEMBERED_REQUESTS: usize = 256;
 
 /// The reason in the end of an interrupted run.
-pub(crate) const CUT_OFF: &str = "the daemon stopped while this run was going on";
+pub(crate) const CUT_OFF: &str = "the daemon stopped during this run";
 
 /// A conversation's working state while it is in memory.
 pub(crate) struct OpenConversation {
@@ -65,7 +65,7 @@ impl Cut {
         }
         if run.tries >= MAX_TRIES {
             let tries = run.tries;
-            let reason = format!("{CUT_OFF}, and {tries} times more when it was carried on");
+            let reason = format!("{CUT_OFF}, and {tries} more times after the run was resumed");
             return Self::Over(run, reason);
         }
         match Origin::parse(&run.origin) {

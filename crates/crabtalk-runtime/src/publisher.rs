@@ -92,7 +92,7 @@ impl Publisher {
         // A panic in a hook must not end the run.
         let hook = || self.hook.on_event(&self.key, event);
         if catch_unwind(AssertUnwindSafe(hook)).is_err() {
-            tracing::error!(conversation = %self.key, "a hook panicked at an event");
+            tracing::error!(conversation = %self.key, "a hook panicked in its event handler");
         }
         self.hub.publish(HubEvent {
             seq: 0,

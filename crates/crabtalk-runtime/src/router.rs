@@ -110,7 +110,7 @@ impl CallContext {
             origin = %self.origin,
             tool,
             reason,
-            "a tool call was turned away"
+            "a tool call was refused"
         );
     }
 
@@ -261,7 +261,7 @@ fn refuse_unknown(context: &CallContext, call: &ToolCall) -> ToolOutput {
     context.violation(Kind::Tool, call.name.clone());
     context.note_denied(&call.name, "outside the agent's scope");
     ToolOutput::error(format!(
-        "{:?} is outside the scope of {}; it has: {names}",
+        "{:?} is outside the scope of {}; the tools in scope are: {names}",
         call.name, context.agent.name
     ))
 }
@@ -294,7 +294,7 @@ fn cap(content: &mut String) {
     let left = content.len() - MAX_OUTPUT_BYTES;
     content.truncate(content.floor_char_boundary(MAX_OUTPUT_BYTES));
     content.push_str(&format!(
-        "\n[cut: {left} more bytes; ask for less at a time]"
+        "\n[cut: {left} more bytes; request less at a time]"
     ));
 }
 

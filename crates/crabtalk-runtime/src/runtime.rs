@@ -169,7 +169,7 @@ impl Runtime {
     /// [`Error::Begun`], or [`Error::NotQueued`] if no such message is queued.
     pub fn withdraw(&self, key: &ConversationKey, request_id: &str) -> Result<(), Error> {
         if request_id.is_empty() {
-            let why = "name the message by its request id";
+            let why = "the request id is empty; give the id of the message to withdraw";
             return Err(Error::BadRequest(why.into()));
         }
         let shared = self.0.registry.get(key);

@@ -146,6 +146,6 @@ pub(crate) async fn send(
             return Ok(bill.into_response());
         }
     }
-    let message = "the model's answer was cut off";
+    let message = "the model's answer ended early";
     Err(Error::new(ErrorKind::Malformed, message))
 }

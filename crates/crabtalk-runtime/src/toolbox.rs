@@ -93,6 +93,6 @@ impl Toolbox {
             prefix,
         };
         let kept = self.approvals.add(approval).await;
-        kept.inspect_err(|error| tracing::warn!(%error, "an approval could not be kept"))
+        kept.inspect_err(|error| tracing::warn!(%error, "cannot store an approval"))
     }
 }

@@ -9,8 +9,8 @@ const NOT_OFFERED: &str = "\"Allow always\" is not offered here; \"Allow once\" 
      a rule in the agent's file allows more; the question still waits";
 
 /// The refusal of "Allow prefix" where it is not offered.
-const NO_PREFIX: &str = "\"Allow prefix\" is not offered here, since a prefix could allow unrelated \
-     commands; \"Allow once\" allows this call; the question still waits";
+const NO_PREFIX: &str = "\"Allow prefix\" is not offered here, because no prefix of the call is safe \
+     to allow; \"Allow once\" allows this call; the question still waits";
 
 /// Parses a reply; the error lists the valid replies.
 pub(super) fn parse(ask: &Ask, content: &str) -> Result<Answer, String> {
@@ -74,7 +74,7 @@ fn questions(questions: &[AskQuestion], content: &str) -> Result<Value, String> 
             one(only, content),
         )]))),
         several => Err(format!(
-            "there are {} questions: answer with a JSON object question -> answer(s), for instance \
+            "there are {} questions: answer with a JSON object of question -> answer(s), such as \
              {{\"{}\": \"..\"}}",
             several.len(),
             several.first().map_or("", |q| q.question.as_str())
@@ -99,9 +99,9 @@ fn by_name(questions: &[AskQuestion], given: &Map<String, Value>) -> Result<Valu
                 .map(|item| item.as_str().map(|text| pick(question, text)))
                 .collect::<Option<Vec<_>>>()
                 .map(Value::Array)
-                .ok_or_else(|| format!("the answers to {name:?} must be texts"))?,
+                .ok_or_else(|| format!("the answers to {name:?} must be strings"))?,
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                return Err(format!("the answer to {name:?} must be a text"));
+                return Err(format!("the answer to {name:?} must be a string"));
             }
         };
         answers.insert(question.question.clone(), answer);
@@ -110,7 +110,7 @@ fn by_name(questions: &[AskQuestion], given: &Map<String, Value>) -> Result<Valu
         .iter()
         .find(|q| !answers.contains_key(&q.question))
     {
-        Some(open) => Err(format!("{:?} has no answer", open.question)),
+        Some(open) => Err(format!("{:?} needs an answer", open.question)),
         None => Ok(Value::Object(answers)),
     }
 }
@@ -231,7 +231,10 @@ mod tests {
             answer(two(), r#"{"A?":"1","B?":"1"}"#),
             r#"{"A?":"1","B?":"x"}"#
         );
-        assert_eq!(answer(two(), r#"{"A?":"1"}"#), r#"400 "B?" has no answer"#);
+        assert_eq!(
+            answer(two(), r#"{"A?":"1"}"#),
+            r#"400 "B?" needs an answer"#
+        );
         assert!(answer(two(), "yes").starts_with("400 there are 2 questions"));
     }
 

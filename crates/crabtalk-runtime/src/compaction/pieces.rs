@@ -37,10 +37,11 @@ pub(super) async fn summarise(
     for piece in pieces(history, limit) {
         let before = match summary.as_str() {
             "" => String::new(),
-            summary => format!("Summary of what came before: {}\n\n", one_entry(summary)),
+            summary => format!("Summary so far: {}\n\n", one_entry(summary)),
         };
         let told = format!(
-            "{before}The conversation continues, as a transcript. A line that begins with two spaces belongs to the one before:\n{piece}"
+            "{before}The conversation continues, as a transcript. A line that begins \
+             with two spaces continues the line before it:\n{piece}"
         );
         let request = Request {
             model: job.agent.model.clone(),

@@ -11,17 +11,18 @@ const QUESTION_HEADING: &str = "\n\nThe user's request that is being worked on, 
 /// Heading of the todo list, by which a later compaction finds it.
 const TODO_HEADING: &str = "\n\nThe todo list as it stands:";
 
-const INSTRUCTION: &str = "Summarise this conversation so far. Your summary replaces the whole of it: \
-you will go on with nothing but the summary, so it has to stand on its own.
+const INSTRUCTION: &str = "\
+Summarise this conversation so far. Your summary replaces all of it: you will continue with \
+only the summary, so it must be complete on its own.
 
 Keep: who you are, with your name, personality and notes on the relationship, as your instructions \
 and any <self>, <identity> and <profile> blocks say; who the user is, with name, preferences and \
-situation; decisions and why they were made; tasks under way and how far each has come; facts, \
-constraints and preferences that matter; results of tools that are still needed; who said what \
-where several agents took part.
+situation; decisions and their reasons; open tasks and their progress; facts, constraints and \
+preferences that matter; results of tools that are still needed; who said what, if several agents \
+took part.
 
-Leave out: greetings, filler and acknowledgements; plans that were replaced or given up; tool calls \
-whose results have been worked in.
+Leave out: greetings, filler and acknowledgements; plans that were replaced or dropped; tool calls \
+whose results the summary already contains.
 
 Write dense prose, no lists and no headings, in the language of the conversation. Begin with a \
 sentence that could be its title. Call no tools; answer with the summary alone.";
@@ -30,7 +31,7 @@ sentence that could be its title. Call no tools; answer with the summary alone."
 pub(super) fn instruction(own: Option<&str>, focus: Option<&str>) -> String {
     let instruction = own.unwrap_or(INSTRUCTION);
     match focus.map(str::trim).filter(|focus| !focus.is_empty()) {
-        Some(focus) => format!("{instruction}\n\nDwell on this above all: {focus}"),
+        Some(focus) => format!("{instruction}\n\nFocus on this: {focus}"),
         None => instruction.to_owned(),
     }
 }

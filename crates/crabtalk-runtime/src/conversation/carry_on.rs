@@ -70,7 +70,7 @@ impl Conversation {
             origin,
             ..RunRequest::new((*self.shared.key).clone(), "")
         };
-        tracing::info!(conversation = %self.shared.key, run = cut.id, tries = cut.tries, "carrying on an interrupted run");
+        tracing::info!(conversation = %self.shared.key, run = cut.id, tries = cut.tries, "resuming an interrupted run");
         let job = Box::new(Job::new(request, Arc::default()));
         let log = Arc::clone(&job.log);
         self.shared.take_up(&job);
@@ -86,7 +86,7 @@ impl Conversation {
         let Some(open) = self.open.as_mut() else {
             return Ok(());
         };
-        let reason = format!("{CUT_OFF}, and could not be carried on: {error}");
+        let reason = format!("{CUT_OFF}, and the run could not be resumed: {error}");
         let closed = interrupted(cut, reason, self.rt.now());
         self.shared.append(&[Record::Run(closed.clone())]).await?;
         open.keep_late_steers(&self.rt, &self.shared).await?;

@@ -20,7 +20,7 @@ pub(super) fn tell(run: u64, told: RunTrace, job: &Job) {
         Some(end) if end.code != 0 => (end.code, end.error),
         Some(_) | None => (
             500,
-            format!("run {run} of this request was cut off; see the history"),
+            format!("run {run} of this request was interrupted; see the history"),
         ),
     };
     job.log.publish(AgentEvent::Start {

@@ -19,7 +19,7 @@ pub(super) const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// Notice in place of dropped events.
 const DROPPED: &str =
-    "an earlier part of this run is left out here; the conversation's history has it";
+    "an earlier part of this run is omitted here; the conversation's history contains it";
 
 /// An event with its number in the run.
 #[derive(Debug, Clone, PartialEq)]

@@ -37,8 +37,9 @@ pub(crate) fn tell_untaken(shared: &Shared, publisher: &Publisher, mut untaken: 
     untaken.extend(waiting.map(|mut steers| steers.take()).unwrap_or_default());
     for content in untaken {
         let shown = &content[..content.floor_char_boundary(MAX_SHOWN_BYTES)];
-        let notice =
-            format!("a message came too late for the run and is kept for the next: {shown:?}");
+        let notice = format!(
+            "a steering message came too late for this run; the next run gets it: {shown:?}"
+        );
         publisher.publish(AgentEvent::Notice(notice));
     }
 }

@@ -92,7 +92,7 @@ async fn answer(context: &CallContext, case: &Case<'_>, ask: &Arc<Ask>) -> Resul
         match wait.answered_within(timeout).await {
             Ok(answered) => Some(answered),
             Err(AskOutcome::TimedOut) => {
-                return Err("denied: nobody answered the approval in time".into());
+                return Err("denied: the approval was not answered in time".into());
             }
             Err(AskOutcome::Withdrawn | AskOutcome::Answered { .. }) => None,
         }

@@ -28,8 +28,8 @@ static SPECS: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
     vec![
         spec(
             ASK_USER,
-            "Ask the user one or more questions and wait for the answers. Use it when a decision is \
-             the user's to make. Options are offers; the user may answer freely.",
+            "Ask the user one or more questions and wait for the answers. Use it for decisions \
+             that the user should make. Options are suggestions; the user may give any answer.",
             json!({
                 "type": "object",
                 "properties": {
@@ -39,7 +39,7 @@ static SPECS: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
                             "type": "object",
                             "properties": {
                                 "question": {"type": "string"},
-                                "header": {"type": "string", "description": "a word or two"},
+                                "header": {"type": "string", "description": "a heading of one or two words"},
                                 "options": {
                                     "type": "array",
                                     "items": {
@@ -62,7 +62,7 @@ static SPECS: LazyLock<Vec<Arc<ToolSpec>>> = LazyLock::new(|| {
         ),
         spec(
             "set_title",
-            "Give this conversation a short title, so that the user finds it again.",
+            "Give this conversation a short title that helps the user to find it again.",
             json!({
                 "type": "object",
                 "properties": {"title": {"type": "string"}},
@@ -93,7 +93,7 @@ pub(super) async fn call(context: &CallContext, call: &Invocation) -> Outcome {
         }
         deferred::SEARCH => context.tools.search(&call.arguments).into(),
         name => {
-            let error = format!("the tool {name} was there when this step began, and is gone");
+            let error = format!("the tool {name} was removed during this step");
             ToolOutput::error(error).into()
         }
     }
@@ -103,7 +103,7 @@ fn set_title(arguments: &Value) -> Outcome {
     let title = arguments["title"].as_str().unwrap_or_default();
     let title: String = title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() || title.chars().count() > MAX_TITLE_CHARS {
-        let error = format!("give a title of 1 to {MAX_TITLE_CHARS} characters");
+        let error = format!("invalid title: give 1 to {MAX_TITLE_CHARS} characters");
         return ToolOutput::error(error).into();
     }
     let output = ToolOutput::ok(format!("the title is now {title:?}"));
@@ -119,7 +119,7 @@ async fn ask_user(context: &CallContext, arguments: &Value) -> ToolOutput {
         Err(error) => return ToolOutput::error(error),
     };
     if context.standing.unattended {
-        return ToolOutput::error("nobody is here to answer: this run was not started by a person");
+        return ToolOutput::error("no user can answer: this run was not started by a person");
     }
     match ask(context, questions).await {
         Some(answers) => ToolOutput::ok(answers.to_string()),
@@ -146,7 +146,7 @@ fn questions(arguments: &Value) -> Result<Vec<AskQuestion>, String> {
         }
     };
     let questions = list.into_iter().map(question).collect::<Option<Vec<_>>>();
-    let questions = questions.ok_or("every question needs a text under \"question\"")?;
+    let questions = questions.ok_or("every question needs a string under \"question\"")?;
     if questions.is_empty() || questions.len() > MAX_QUESTIONS {
         return Err(format!("ask 1 to {MAX_QUESTIONS} questions at once"));
     }

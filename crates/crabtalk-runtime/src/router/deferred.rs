@@ -84,7 +84,7 @@ impl Toolset {
             return Some(Err("give the tool's name under \"name\"".into()));
         };
         if name == CALL || name == SEARCH {
-            return Some(Err(format!("{name} is called directly")));
+            return Some(Err(format!("call {name} directly")));
         }
         let given = match &arguments["arguments"] {
             Value::Null => "{}".to_owned(),
@@ -106,7 +106,7 @@ impl Toolset {
         let query = arguments["query"].as_str().unwrap_or_default();
         let words = words(query);
         if words.is_empty() {
-            return ToolOutput::error("say what the tool shall do, or its name, under \"query\"");
+            return ToolOutput::error("give a tool's name, or words about its purpose");
         }
         let foreign = self.all.iter().filter(|spec| is_deferrable(spec));
         let mut ranked: Vec<(usize, &Arc<ToolSpec>)> = foreign
@@ -135,7 +135,7 @@ impl Toolset {
         if shown < total {
             let _ = write!(
                 text,
-                "({} more match; be more precise for those)",
+                "({} more tools match; use a more precise query to see them)",
                 total - shown
             );
         }
@@ -205,13 +205,13 @@ fn search_spec<'a>(foreign: impl Iterator<Item = &'a Arc<ToolSpec>>) -> ToolSpec
     ToolSpec {
         name: SEARCH.into(),
         description: format!(
-            "Find out how to call one of the tools below: give its name or words about what it \
-             does, and get the schemas of those that fit. Then call it with {CALL}.\n\n{list}"
+            "Get the schemas of the tools below that match a name or words about their purpose. \
+             Then call a tool with {CALL}.\n\n{list}"
         ),
         parameters: json!({
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "a tool's name, or words about what it does"}
+                "query": {"type": "string", "description": "a tool's name, or words about its purpose"}
             },
             "required": ["query"]
         }).into(),
@@ -223,13 +223,13 @@ fn call_spec() -> ToolSpec {
     ToolSpec {
         name: CALL.into(),
         description: format!(
-            "Call a tool that {SEARCH} lists, by its name, with arguments that fit its schema."
+            "Call a tool that {SEARCH} found, by its name, with arguments that match its schema."
         ),
         parameters: json!({
             "type": "object",
             "properties": {
                 "name": {"type": "string", "description": "the tool's name"},
-                "arguments": {"type": "object", "description": "what its schema says"}
+                "arguments": {"type": "object", "description": "arguments that match the tool's schema"}
             },
             "required": ["name", "arguments"]
         })

@@ -44,10 +44,10 @@ static PARAMETERS: LazyLock<Schema> = LazyLock::new(|| {
                     "type": "object",
                     "properties": {
                         "agent": {"type": "string", "description": "a member's name"},
-                        "task": {"type": "string", "description": "what to do, in full"},
+                        "task": {"type": "string", "description": "the complete task"},
                         "cwd": {
                             "type": "string",
-                            "description": "where to work: a folder below the working directory"
+                            "description": "the member's working directory: yours or a folder below it"
                         }
                     },
                     "required": ["agent", "task"]
@@ -61,9 +61,9 @@ static PARAMETERS: LazyLock<Schema> = LazyLock::new(|| {
 /// The tool for an agent, with the agent's members.
 pub(super) fn spec(agent: &AgentConfig, catalog: &Catalog) -> Arc<ToolSpec> {
     let mut description = String::from(
-        "Let other agents work on tasks, all at the same time, each in a conversation of its own, \
-         and wait for their answers. A member knows nothing of this conversation: a task says all \
-         that matters.",
+        "Let other agents work on tasks in parallel, each in a conversation of its own, and wait \
+         for their answers. Members cannot see this conversation: a task contains everything that \
+         they need.",
     );
     let members = catalog
         .agents
@@ -135,8 +135,8 @@ pub(super) async fn call(context: &CallContext, arguments: &Value) -> ToolOutput
     let limit = context.rt.catalog.load().limits.delegate_depth;
     if above >= limit {
         return ToolOutput::error(format!(
-            "{above} delegations lie above this run, the limit (limits.delegate_depth) is {limit}: \
-             do it yourself"
+            "this run is {above} delegations deep, the limit (limits.delegate_depth) is {limit}: \
+             do the task yourself"
         ));
     }
     let members = tasks.iter().map(|task| member(context, task, above + 1));
@@ -241,7 +241,7 @@ async fn below(context: &CallContext, cwd: &Path) -> Result<PathBuf, String> {
     .await?;
     resolved.ok_or_else(|| {
         format!(
-            "the cwd {shown} does not lie below the working directory {}",
+            "the cwd {shown} is not below the working directory {}",
             context.cwd.display()
         )
     })

@@ -28,8 +28,8 @@ pub(super) fn approval(
     let bytes = verdict.detail.len() + shown;
     if bytes > MAX_SHOWN_BYTES {
         return Err(format!(
-            "denied: it has to be approved, and {bytes} bytes are too many to be shown \
-             ({MAX_SHOWN_BYTES} can be): do it in smaller pieces, or let the owner allow it by a rule"
+            "denied: the call needs an approval, and its {bytes} bytes are too many to show (the \
+             limit is {MAX_SHOWN_BYTES}): split it, or let the owner allow it by a rule"
         ));
     }
     let mut reason = verdict.reason.clone();
@@ -37,7 +37,7 @@ pub(super) fn approval(
         let _ = write!(reason, "; {}", preview.note);
     }
     if let Some(why) = failed {
-        let _ = write!(reason, "; it would fail: {why}");
+        let _ = write!(reason, "; the call would fail: {why}");
     }
     let name = context.agent.name.to_string();
     let cwd = call.cwd.to_string_lossy().into_owned();

@@ -20,9 +20,10 @@ const MAX_ITEM_CHARS: usize = 200;
 static SPEC: LazyLock<Arc<ToolSpec>> = LazyLock::new(|| {
     Arc::new(ToolSpec {
         name: NAME.into(),
-        description: "Show the user your plan for work of three or more steps. Send the whole \
-                      list each time, when you plan and when an item begins or is done."
-            .into(),
+        description:
+            "Show the user your plan for work of three or more steps. Send the whole list \
+                      when you plan, and again whenever an item begins or is done."
+                .into(),
         parameters: json!({
             "type": "object",
             "properties": {
@@ -81,7 +82,7 @@ fn items(arguments: &Value) -> Result<Vec<Item>, String> {
     };
     if list.len() > MAX_ITEMS {
         return Err(format!(
-            "{} items are too many: join some, at most {MAX_ITEMS} are shown",
+            "{} items are too many: merge some, the limit is {MAX_ITEMS}",
             list.len()
         ));
     }

@@ -56,7 +56,7 @@ pub(super) async fn judged_by(
     let verdict = disk::ask(&context.rt.toolbox.disk(), &of, judged).await;
     verdict.unwrap_or_else(|why| Verdict {
         permission: Permission::Deny,
-        reason: format!("the call could not be judged: {why}"),
+        reason: format!("cannot check the permission of the call: {why}"),
         detail: String::new(),
         subject: case.subject.clone(),
     })

@@ -60,7 +60,7 @@ impl<'a> AnswerStream<'a> {
         // Lets readers publish the end of the text before it is stored.
         tokio::task::yield_now().await;
         if !self.bill.is_complete() {
-            let message = format!("the model's answer was cut off ({})", self.speaker);
+            let message = format!("the model's answer ended early ({})", self.speaker);
             return Err(Error::new(ErrorKind::Malformed, message).into());
         }
         Ok(self.bill.into_response())

@@ -56,7 +56,7 @@ impl Run<'_> {
             }
             Err(Error::Storage(error)) => Err(error.into()),
             Err(error) => {
-                tracing::warn!(conversation = %self.shared.key, %error, "not compacted");
+                tracing::warn!(conversation = %self.shared.key, %error, "cannot compact the history");
                 Ok(false)
             }
         }

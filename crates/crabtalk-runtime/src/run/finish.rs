@@ -47,18 +47,19 @@ impl Stop {
             Self::NoSuchTool(message) => (400, message.clone()),
             Self::OnlyToolCalls(guest) => (
                 422,
-                format!("the guest {guest} wanted to call a tool, which guests cannot"),
+                format!("the guest {guest} tried to call a tool, which guests cannot do"),
             ),
             Self::Repeated(tool) => (
                 422,
                 format!(
-                    "the agent called {tool} {REPEATS} times with the same arguments and got the same result each time; tell it what to do differently"
+                    "the agent called {tool} {REPEATS} times with the same arguments and results; \
+                     tell it what to do differently"
                 ),
             ),
-            Self::Empty(model) => (502, format!("{model} gave an empty answer; try again")),
+            Self::Empty(model) => (502, format!("{model} sent an empty answer; try again")),
             Self::OnlyThoughts(model) => (
                 502,
-                format!("{model} thought and gave no answer; say \"go on\", or try again"),
+                format!("{model} sent reasoning but no answer; say \"go on\", or try again"),
             ),
             Self::Cancelled => (499, "cancelled".into()),
             Self::ShuttingDown => (503, "the daemon is shutting down".into()),
@@ -157,7 +158,7 @@ impl Ending {
             ..end
         }));
         if !heard {
-            tracing::warn!(conversation = %shared.key, run = self.run, "what listens to the ends of runs takes long; the conversation waits for it");
+            tracing::warn!(conversation = %shared.key, run = self.run, "a listener for the end of runs is slow; the conversation waits for it");
             hearing.await;
         }
     }

@@ -125,7 +125,7 @@ impl Run<'_> {
         }
         let names: Vec<&str> = tools.all.iter().map(|spec| spec.name.as_ref()).collect();
         let there_are = match names.is_empty() {
-            true => "none is in reach of this run".to_owned(),
+            true => "this run has no tools".to_owned(),
             false => format!("there are: {}", names.join(", ")),
         };
         Err(Stop::NoSuchTool(format!(
@@ -248,7 +248,7 @@ impl Run<'_> {
             // Readers cannot tell that an answer is truncated.
             Some(StopReason::Length) => {
                 self.publisher.publish(AgentEvent::Notice(format!(
-                    "the answer ends at {}'s limit of output; say \"go on\" to continue",
+                    "the answer reached {}'s output limit; say \"go on\" to continue",
                     self.model
                 )));
                 Ok(())

@@ -129,7 +129,7 @@ async fn inbox_asks_are_denied_after_the_timeout() {
         .expect("accepted");
     let events = read(run).await;
     assert!(
-        events.contains(&"result! denied: nobody answered the approval in time".to_owned()),
+        events.contains(&"result! denied: the approval was not answered in time".to_owned()),
         "{events:?}"
     );
     assert_eq!(started.elapsed().as_secs(), 86_400);
@@ -279,7 +279,7 @@ async fn oversized_results_are_truncated_with_a_note() {
         .expect("a result");
     assert!(result.len() < 1024 * 1024 + 100);
     assert!(
-        result.ends_with("\n[cut: 180224 more bytes; ask for less at a time]"),
+        result.ends_with("\n[cut: 180224 more bytes; request less at a time]"),
         "{}",
         &result[result.len() - 80..]
     );
@@ -300,7 +300,9 @@ async fn out_of_scope_tools_are_hidden_and_refused_after_reload() {
     rig.runtime.set_catalog(narrow);
     let events = rig.run("go").await;
     for tool in ["danger", "echo"] {
-        let refusal = format!("result! {tool:?} is outside the scope of crab; it has: ask_user");
+        let refusal = format!(
+            "result! {tool:?} is outside the scope of crab; the tools in scope are: ask_user"
+        );
         assert!(events.contains(&refusal), "{events:?}");
     }
     assert_eq!(rig.runtime.violations(), 2);

@@ -235,9 +235,8 @@ async fn delegation_depth_is_bounded() {
         .unwrap_or_default()
         .to_owned();
     assert!(
-        answer.starts_with(
-            "1 delegations lie above this run, the limit (limits.delegate_depth) is 1"
-        ),
+        answer
+            .starts_with("this run is 1 delegations deep, the limit (limits.delegate_depth) is 1"),
         "{answer}"
     );
 }
@@ -343,10 +342,10 @@ async fn members_get_no_folder_beyond_the_parents() {
         ("sub", None, Some("/w/sub")),
         (".", None, Some("/w")),
         ("/w/sub", None, Some("/w/sub")),
-        ("..", Some("does not lie below"), None),
-        ("/etc", Some("does not lie below"), None),
-        ("~/.ssh", Some("does not lie below"), None),
-        ("link", Some("does not lie below"), None),
+        ("..", Some("is not below"), None),
+        ("/etc", Some("is not below"), None),
+        ("~/.ssh", Some("is not below"), None),
+        ("link", Some("is not below"), None),
     ];
     for (cwd, error, works_in) in cases {
         let tasks = json!({"tasks": [{"agent": "bob", "task": "leaf", "cwd": cwd}]});
@@ -397,9 +396,7 @@ async fn replaced_folders_do_not_move_members() {
     let events = read(rig.try_submit(request).expect("accepted")).await;
     let result = result(&events);
     assert!(
-        result[0]["error"]
-            .to_string()
-            .contains("does not lie below"),
+        result[0]["error"].to_string().contains("is not below"),
         "{result}"
     );
 }

@@ -36,7 +36,7 @@ async fn told(mut watcher: HubSubscription) -> Vec<String> {
     told
 }
 
-const PANICKED: &str = "end 500 internal error: the run failed; the daemon's log says where";
+const PANICKED: &str = "end 500 internal error: the run failed; see the daemon's log";
 
 #[tokio::test(start_paused = true)]
 async fn panics_are_reported_once_to_all() {
@@ -234,7 +234,7 @@ async fn interruptions_are_reported_after_several_restarts() {
         let end = rig.runtime.last_end(&key()).await.expect("a run");
         assert_eq!(
             (end.code, end.error.as_str()),
-            (500, "the daemon stopped while this run was going on")
+            (500, "the daemon stopped during this run")
         );
         store = store.snapshot();
     }
@@ -339,7 +339,7 @@ async fn reasoning_without_an_answer_is_a_failure() {
         thought(),
     ]);
     let told = rig.run("think").await;
-    let end = "end 502 scripted thought and gave no answer; say \"go on\", or try again";
+    let end = "end 502 scripted sent reasoning but no answer; say \"go on\", or try again";
     assert_eq!(told.last().map(String::as_str), Some(end));
     assert!(told.contains(&"(hm, well)".to_owned()), "{told:?}");
     let told = rig.run("go on").await;

@@ -35,8 +35,8 @@ async fn answers_beyond_the_byte_limit_are_dropped() {
     let (end, lines) = ended(&rig).await;
     assert_eq!(
         end,
-        "end 422 scripted said more than 1000 bytes in one answer, the limit of \
-         limits.answer_bytes; the answer was stopped and is not kept"
+        "end 422 scripted sent more than 1000 bytes in one answer, the limit of \
+         limits.answer_bytes; the answer was stopped and discarded"
     );
     assert_eq!(lines, ["run 1 start", "user: go", "run 1 end 422"]);
     // The conversation goes on.
@@ -63,7 +63,7 @@ async fn byte_limit_counts_text_reasoning_and_arguments() {
     );
     let (end, _) = ended(&rig).await;
     assert!(
-        end.starts_with("end 422 scripted said more than 1000 bytes"),
+        end.starts_with("end 422 scripted sent more than 1000 bytes"),
         "{end}"
     );
     assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 1);
@@ -82,7 +82,7 @@ async fn truncated_answers_are_kept_with_a_notice() {
     let told: Vec<&String> = events.iter().filter(|e| e.contains("go on")).collect();
     assert_eq!(
         told,
-        ["notice the answer ends at scripted's limit of output; say \"go on\" to continue"]
+        ["notice the answer reached scripted's output limit; say \"go on\" to continue"]
     );
     assert_eq!(events.last().map(String::as_str), Some("end 0"));
     assert!(rig.lines().iter().any(|line| line.contains("half of")));
@@ -100,7 +100,7 @@ async fn too_many_calls_run_none() {
     assert_eq!(
         end,
         "end 422 scripted made more than 3 tool calls in one answer, the limit of \
-         limits.answer_calls; the answer was stopped and is not kept"
+         limits.answer_calls; the answer was stopped and discarded"
     );
     assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 3);
     assert_eq!(lines.last().map(String::as_str), Some("run 1 end 422"));
@@ -127,7 +127,7 @@ async fn pieces_of_reasoning_are_bounded() {
     );
     let (end, _) = ended(&rig).await;
     assert!(
-        end.starts_with("end 422 scripted gave more than 1024 pieces of reasoning"),
+        end.starts_with("end 422 scripted sent more than 1024 pieces of reasoning"),
         "{end}"
     );
 }

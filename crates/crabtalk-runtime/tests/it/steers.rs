@@ -174,7 +174,7 @@ async fn untaken_steers_are_reported_and_kept() {
         let told = read(run).await;
         for content in ["left", "right"] {
             let notice = format!(
-                "notice a message came too late for the run and is kept for the next: {content:?}"
+                "notice a steering message came too late for this run; the next run gets it: {content:?}"
             );
             assert!(told.contains(&notice), "{taken_before}: {told:?}");
         }

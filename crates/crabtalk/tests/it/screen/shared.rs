@@ -73,7 +73,7 @@ async fn chats_show_the_same_conversation_after_a_crash() {
     ];
     let screen = third.shows("The third answer.", 1).await;
     in_order(&screen, &kept);
-    assert!(screen.contains("the daemon stopped while"), "{screen}");
+    assert!(screen.contains("the daemon stopped during"), "{screen}");
     env.run(&["daemon", "stop"]).await.ok();
 }
 
