@@ -147,11 +147,9 @@ async fn load(settings: &Settings) -> Result<Arc<ClientConfig>, String> {
     // Certificates that cannot be parsed are ignored.
     let (usable, _) = roots.add_parsable_certificates(certificates);
     if usable == 0 {
-        return Err(
-            "this machine has no certificates to check servers with; install the package \
+        return Err("this machine has no CA certificates; install the package \
              ca-certificates or set SSL_CERT_FILE"
-                .to_owned(),
-        );
+            .to_owned());
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)

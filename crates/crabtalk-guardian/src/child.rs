@@ -222,7 +222,7 @@ impl Child {
         let end = (&mut self.ended)
             .await
             .unwrap_or_else(|_| ExitStatus::Lost {
-                why: "the task that watched it has ended".to_owned(),
+                why: "the task that watches the guardian has ended".to_owned(),
             });
         self.end.insert(end).clone()
     }
@@ -331,7 +331,7 @@ async fn end_guardian(child: &mut tokio::process::Child) {
     if let Some(pid) = child.id() {
         let below = move || crate::processes::kill_below(pid.cast_signed());
         if !matches!(tokio::task::spawn_blocking(below).await, Ok(Ok(_))) {
-            tracing::warn!(pid, "cannot list what a guardian that hangs has started");
+            tracing::warn!(pid, "cannot list the processes of a guardian that hangs");
         }
     }
     // Fails only if it has just exited.

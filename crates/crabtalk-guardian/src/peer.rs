@@ -30,13 +30,13 @@ const MAX_RESTARTS: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// An agent's command is among the peer's ancestors; the connection is closed.
-    #[error("processes that an agent started may not talk to the daemon")]
+    #[error("processes that an agent started may not connect to the daemon")]
     Command,
     /// The peer's ancestors cannot be read; it is refused like an agent's command.
     #[error(
-        "the daemon cannot read process {pid}, which is this client or started it, and so cannot \
-         tell whether an agent did; look for processes that end at once, or for a /proc that \
-         hides the processes of others (`hidepid`)"
+        "the daemon cannot read process {pid}, which is this client or one of its ancestors, so it \
+         cannot rule out that an agent started the client; check for processes that end at once, \
+         or for a /proc mounted with `hidepid`"
     )]
     Unreadable {
         /// The process that cannot be read.
@@ -116,9 +116,8 @@ impl Peers {
         let pid = peer.process.pid;
         let limit = processes::limits(pid)
             .and_then(|text| {
-                mark::parse(&text).ok_or_else(|| {
-                    io::Error::other(format!("/proc/{pid}/limits is not understood"))
-                })
+                mark::parse(&text)
+                    .ok_or_else(|| io::Error::other(format!("cannot parse /proc/{pid}/limits")))
             })
             .map_err(|e| refusal(pid, e))?;
         Ok(limit >= self.unmarked && !descends(*peer, me, &mut look)?)
@@ -191,7 +190,9 @@ fn descends(
         if broken.is_none() {
             return Err(refusal(
                 at.process.pid,
-                io::Error::other(format!("it has more than {MAX_ANCESTORS} ancestors")),
+                io::Error::other(format!(
+                    "the process has more than {MAX_ANCESTORS} ancestors"
+                )),
             ));
         }
     }

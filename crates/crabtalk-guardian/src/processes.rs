@@ -45,7 +45,7 @@ impl Stat {
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
         let text = tell::<MAX_STAT_BYTES>(pid, "stat")?;
         Self::parse(pid, &text)
-            .ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is not understood")))
+            .ok_or_else(|| io::Error::other(format!("cannot parse /proc/{pid}/stat")))
     }
 
     #[cfg(test)]

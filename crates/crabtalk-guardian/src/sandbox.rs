@@ -69,6 +69,8 @@ impl Default for SandboxConfig {
 /// Explains what is missing for a sandbox.
 pub(crate) fn lacks(what: &str) -> String {
     format!(
-        "the sandbox cannot be set up, so the command was not run: {what}. `crabtalk doctor` says what this machine lacks; `escalate` with a reason asks for outside the sandbox"
+        "the command was not run, because the sandbox cannot be set up: {what}. `crabtalk doctor` \
+         shows what this machine lacks; to ask for a run outside the sandbox, use `escalate` with \
+         a reason"
     )
 }

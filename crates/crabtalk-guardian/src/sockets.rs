@@ -35,15 +35,15 @@ pub enum SocketRefusal {
     Command(i32),
     /// A command hides its descriptors.
     #[error(
-        "process {0}, which an agent started, hides its descriptors, so that connections of this \
-         machine cannot be told from those of agents; end it"
+        "process {0}, which an agent started, hides its descriptors, so the daemon cannot tell \
+         connections of agents from others; end the process"
     )]
     Hidden(i32),
     /// The other end is closed.
-    #[error("the connection was closed before its process was known")]
+    #[error("the connection closed before the daemon found its process")]
     Closed,
     /// The table could not be read.
-    #[error("cannot read which process connects: {0}")]
+    #[error("cannot find the process of the connection: {0}")]
     Unreadable(#[from] io::Error),
 }
 

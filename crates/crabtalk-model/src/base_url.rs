@@ -59,17 +59,17 @@ impl Endpoint {
         } else {
             format!("http://{url}")
         };
-        let uri: Uri = whole.parse().map_err(|_| wrong("it does not parse"))?;
+        let uri: Uri = whole.parse().map_err(|_| wrong("it is not a URL"))?;
         let parts = uri.into_parts();
         let tls = match parts.scheme {
             Some(scheme) if scheme == Scheme::HTTPS => true,
             Some(scheme) if scheme == Scheme::HTTP => false,
-            Some(_) | None => return Err(wrong("only http and https are spoken")),
+            Some(_) | None => return Err(wrong("only http and https are supported")),
         };
-        let authority = parts.authority.ok_or_else(|| wrong("it names no host"))?;
+        let authority = parts.authority.ok_or_else(|| wrong("it has no host"))?;
         if authority.as_str().contains('@') {
             return Err(wrong(
-                "a password in it would be sent in clear; use api_key or headers",
+                "a password in it would be sent unencrypted; use api_key or headers",
             ));
         }
         let given = parts.path_and_query.as_ref();

@@ -102,7 +102,7 @@ impl Calls {
             return Ok(());
         }
         let Some((index, call)) = self.find(block) else {
-            let message = format!("input for block {block}, which is not a tool call");
+            let message = format!("arguments for block {block}, which is not a tool call");
             return Err(Broken::Nonsense(message));
         };
         call.streamed = true;

@@ -21,7 +21,7 @@ impl Broken {
     /// Wraps an error that the answer contains.
     pub(crate) fn reported(error: &Value) -> Self {
         Self::Reported(if error.is_null() {
-            "it gave no reason".into()
+            "no reason given".into()
         } else {
             error.clone()
         })

@@ -103,7 +103,7 @@ pub struct Detected {
 /// A key that does not determine a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{variable} is set, but which models of the kind {kind:?} its account may use is not known; \
+    "{variable} is set, but the models of the kind {kind:?} that its account may use are unknown; \
      name one in a [provider.NAME] of config.toml, or unset the variable"
 )]
 pub struct Error {
@@ -130,7 +130,7 @@ pub async fn find(options: &Options) -> Result<Detected, Error> {
     }
     if !options.probe {
         return Ok(offline(format!(
-            "{NO_KEY} and looking for local model servers is switched off"
+            "{NO_KEY} and the search for local model servers is off"
         )));
     }
     let ports = options.ports;

@@ -76,7 +76,9 @@ impl Peer {
         match failure {
             Failure::Connect(error) => self.error(
                 ErrorKind::Unreachable,
-                &format!("cannot connect to {url}: {error}; is it running, is base_url right?"),
+                &format!(
+                    "cannot connect to {url}: {error}; check that the server runs, and its base_url"
+                ),
             ),
             Failure::Proxy { proxy, reason } => self.error(
                 ErrorKind::Unreachable,
@@ -92,12 +94,12 @@ impl Peer {
             ),
             Failure::Timeout(after) => self.error(
                 ErrorKind::Timeout,
-                &format!("{url} did not begin to answer within {after:?}; see timeout_secs"),
+                &format!("{url} sent no response within {after:?}; see timeout_secs"),
             ),
             Failure::Broken(reason) => self.error(
                 ErrorKind::Malformed,
                 &format!(
-                    "{url} broke the connection before it answered: {}",
+                    "{url} closed the connection before it answered: {}",
                     self.quote(&reason)
                 ),
             ),
@@ -136,10 +138,7 @@ impl Peer {
             }
             ErrorKind::RateLimited { retry_after } => format!(
                 "too many requests ({status}){said}{}",
-                retry_after.map_or(String::new(), |t| format!(
-                    "; it asks to wait {}s",
-                    t.as_secs()
-                ))
+                retry_after.map_or(String::new(), |t| format!("; retry after {}s", t.as_secs()))
             ),
             ErrorKind::Invalid if report.message.is_empty() => {
                 format!("answered {status} at {}; check its base_url", self.url)

@@ -85,7 +85,7 @@ fn react(request: &Request, sight: &Sight<'_>) -> (Vec<Act>, Duration) {
         .iter()
         .filter_map(|act| match act {
             Act::Call { name, .. } if !offered.contains(name.as_str()) => Some(Act::Say(format!(
-                "I was not offered a tool {name:?}, and call it all the same."
+                "I was not offered a tool {name:?}, but I call it anyway."
             ))),
             Act::Call { .. } | Act::Say(_) | Act::Think(_) | Act::Repeat(_) => None,
         })

@@ -28,8 +28,8 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Appended to the error of a refused request with images, since every
 /// later request of the conversation would be refused too.
-const IMAGES_SENT: &str = "; if it is the images in the conversation, set images = false for the \
-     model, or put them away with `crabtalk compact`";
+const IMAGES_SENT: &str = "; if the images in the conversation cause this, set images = false for \
+                           the model, or archive them with `crabtalk compact`";
 
 /// An invalid configuration of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

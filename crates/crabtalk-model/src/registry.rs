@@ -28,7 +28,7 @@ pub enum Error {
     #[error("there are two providers named {0:?}; rename one")]
     DuplicateProvider(String),
     /// Two providers have a model of the same name.
-    #[error("the model name {model:?} is taken by providers {first:?} and {second:?}; rename one")]
+    #[error("the providers {first:?} and {second:?} both have a model named {model:?}; rename one")]
     DuplicateModel {
         /// The name.
         model: String,
@@ -122,7 +122,8 @@ impl Table {
     fn find(&self, name: &str) -> Result<Candidate, model::Error> {
         let name = if name.is_empty() { &self.active } else { name };
         if name.is_empty() {
-            let message = "no model is configured; add a [provider.NAME] with models";
+            let message =
+                "no model is configured; add a [provider.NAME] with models to config.toml";
             return Err(model::Error::new(ErrorKind::NotConfigured, message));
         }
         self.models

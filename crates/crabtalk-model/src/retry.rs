@@ -64,7 +64,7 @@ impl Plan {
                 },
                 Err(error) => error.clone(),
             };
-            tracing::warn!(kind = ?error.kind, error = %error, "a model gave no answer");
+            tracing::warn!(kind = ?error.kind, error = %error, "a model request failed");
             // Another model would not fix an overlong history or an exhausted budget.
             let is_final = matches!(error.kind, ErrorKind::TooLong | ErrorKind::Budget);
             failed = Some(match failed {
@@ -81,7 +81,7 @@ impl Plan {
                 let next = &next.model.name;
                 // The receiver is gone if the answer was dropped.
                 let _ = tell
-                    .send(format!("{}; trying {next}", failed.message))
+                    .send(format!("{}; trying {next} instead", failed.message))
                     .await;
             }
         }
@@ -109,7 +109,7 @@ impl Plan {
             let asked = asked_for(error.kind);
             if asked.is_some_and(|asked| asked > MAX_RETRY_AFTER) {
                 let message = format!(
-                    "{}; that is longer than the {}s that are waited for",
+                    "{}; that is longer than the maximum wait of {}s",
                     error.message,
                     MAX_RETRY_AFTER.as_secs()
                 );
@@ -128,11 +128,11 @@ impl Plan {
                 };
                 return Err(Error::new(error.kind, format!("{}{note}", error.message)));
             }
-            tracing::debug!(?wait, error = %error, "trying again");
+            tracing::debug!(?wait, error = %error, "retrying");
             if wait >= TOLD_WAIT {
                 let secs = wait.as_secs_f64().ceil();
                 let _ = tell
-                    .send(format!("{}; again in {secs} s", error.message))
+                    .send(format!("{}; retrying in {secs} s", error.message))
                     .await;
             }
             sleep(wait).await;
@@ -164,7 +164,7 @@ impl Plan {
                 return Ok(StartedAnswer { chunks, source });
             }
         }
-        Err(provider.error(ErrorKind::Malformed, "the answer ended before it began"))
+        Err(provider.error(ErrorKind::Malformed, "the answer ended without any content"))
     }
 }
 

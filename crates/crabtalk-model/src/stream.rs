@@ -202,13 +202,12 @@ impl Answer {
     fn describe_cut(&self, reason: Option<&str>) -> String {
         let why = reason.map_or(String::new(), |r| format!(" ({})", self.peer.quote(r)));
         let cut = format!(
-            "the answer was cut: the connection ended after {} bytes without the end of the \
-             answer{why}",
+            "the answer is incomplete: the connection ended after {} bytes{why}",
             self.received
         );
         match &self.opening {
             Some(opening) if !opening.is_empty() => format!(
-                "{cut}; this is not an event stream, check base_url. It began: {}",
+                "{cut}; the response is not an event stream: check base_url. It begins with: {}",
                 self.peer.quote_bytes(opening)
             ),
             Some(_) | None => cut,
@@ -225,7 +224,7 @@ impl Answer {
                 let limit = self.limit;
                 self.fail(
                     ErrorKind::Stalled,
-                    &format!("the answer stalled: silence for {limit:?}"),
+                    &format!("the answer stalled: no data for {limit:?}"),
                 );
             }
         }

@@ -20,7 +20,7 @@ pub async fn post_json(
     proxies: Proxies,
     timeout: Duration,
 ) -> Result<(), String> {
-    let address: Uri = url.parse().map_err(|_| "the address cannot be read")?;
+    let address: Uri = url.parse().map_err(|_| "the address is not a URL")?;
     let host = address.authority().ok_or("the address has no host")?;
     let host = HeaderValue::from_str(host.as_str().rsplit('@').next().unwrap_or_default());
     let mut request = http::Request::new(Full::from(Bytes::from(value.to_string())));
@@ -35,6 +35,6 @@ pub async fn post_json(
     if status.is_success() {
         Ok(())
     } else {
-        Err(format!("it answered {status}"))
+        Err(format!("the server answered {status}"))
     }
 }

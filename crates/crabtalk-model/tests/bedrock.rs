@@ -172,7 +172,7 @@ async fn web_site_is_not_taken_for_a_model_server() {
     let error = bench(CLAUDE, [site()]).await.send(&request("hi")).await;
     let error = error.expect_err("a page").message;
     assert!(
-        error.contains("not a frame of an event stream") && error.contains("<html>Welcome"),
+        error.contains("not an event stream") && error.contains("<html>Welcome"),
         "{error}"
     );
 }

@@ -252,6 +252,6 @@ async fn disabled_detection_probes_no_server() {
     options.ports.llama_cpp = llama_cpp;
     let found = find(&options).await.expect("no key");
     assert_eq!(found.provider.kind, Kind::Offline);
-    assert!(found.why.contains("switched off"), "{}", found.why);
+    assert!(found.why.contains("is off"), "{}", found.why);
     assert_eq!(server.progress().connections, 0);
 }

@@ -179,13 +179,13 @@ async fn broken_answer_is_quoted() {
         (
             "cut",
             Reply::events([hi()]).then([Action::Cut]),
-            "the answer was cut",
+            "the answer is incomplete",
         ),
-        ("ended", Reply::events([hi()]), "the answer was cut"),
+        ("ended", Reply::events([hi()]), "the answer is incomplete"),
         (
             "half an event",
             Reply::events([hi()]).then([Action::Body("data: {\"cho".into())]),
-            "the answer was cut",
+            "the answer is incomplete",
         ),
         (
             "malformed",
@@ -202,7 +202,7 @@ async fn broken_answer_is_quoted() {
         (
             "not HTTP",
             Reply::events([hi()]).then([Action::Raw("oops\r\n".into())]),
-            "the answer was cut",
+            "the answer is incomplete",
         ),
         (
             "nameless call",

@@ -31,7 +31,7 @@ pub(super) fn send(to: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<
 /// Receives one descriptor.
 pub(super) fn receive(from: impl AsFd) -> io::Result<OwnedFd> {
     let one = received(from)?.pop();
-    one.ok_or_else(|| io::Error::other("no descriptor came"))
+    one.ok_or_else(|| io::Error::other("received no descriptor"))
 }
 
 fn received(from: impl AsFd) -> io::Result<Vec<OwnedFd>> {
@@ -78,7 +78,7 @@ impl Stdio {
                 stdout,
                 stderr,
             }),
-            _ => Err(io::Error::other("no streams came for the process")),
+            _ => Err(io::Error::other("received no streams for the process")),
         }
     }
 

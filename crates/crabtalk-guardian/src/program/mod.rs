@@ -127,7 +127,7 @@ fn exec_marked(words: &[OsString]) -> ExitCode {
             let error = std::process::Command::new(program).args(arguments).exec();
             format!("cannot run {}: {error}", program.display())
         }
-        ([], _) => "no program was named".into(),
+        ([], _) => "no program given".into(),
         (_, Err(error)) => format!("cannot mark the program's processes: {error}"),
     };
     let _ = writeln!(std::io::stderr(), "{error}");

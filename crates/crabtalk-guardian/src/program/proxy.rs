@@ -107,15 +107,17 @@ struct Request {
 impl Request {
     fn parse(head: &str) -> Result<Self, Refusal> {
         let bad = |what: &str| Refusal("400 Bad Request", format!("{what}\n"));
-        let (line, headers) = head.split_once("\r\n").ok_or_else(|| bad("no request"))?;
+        let (line, headers) = head
+            .split_once("\r\n")
+            .ok_or_else(|| bad("incomplete request"))?;
         let mut words = line.split(' ');
         let (Some(method), Some(target), Some(version)) =
             (words.next(), words.next(), words.next())
         else {
-            return Err(bad("the request line is not understood"));
+            return Err(bad("invalid request line"));
         };
         if method == "CONNECT" {
-            let (host, port) = authority(target, 443).ok_or_else(|| bad("no host"))?;
+            let (host, port) = authority(target, 443).ok_or_else(|| bad("invalid host"))?;
             return Ok(Self {
                 host,
                 port,
@@ -124,11 +126,11 @@ impl Request {
         }
         let Some(rest) = target.strip_prefix("http://") else {
             return Err(bad(
-                "this is a proxy: ask for http:// addresses, or use CONNECT",
+                "this is a proxy: request http:// addresses, or use CONNECT",
             ));
         };
         let (named, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let (host, port) = authority(named, 80).ok_or_else(|| bad("no host"))?;
+        let (host, port) = authority(named, 80).ok_or_else(|| bad("invalid host"))?;
         let slash = if path.starts_with('/') { "" } else { "/" };
         let mut forwarded =
             format!("{method} {slash}{path} {version}\r\nHost: {named}\r\nConnection: close\r\n");
@@ -177,7 +179,7 @@ fn connect(request: &Request, hosts: &[String]) -> Result<TcpStream, Refusal> {
         return Err(Refusal(
             "403 Forbidden",
             format!(
-                "the sandbox does not let this command reach {host}: ask for it with `hosts`: [\"{host}\"] and a reason\n"
+                "the sandbox does not let this command reach {host}: request it with `hosts`: [\"{host}\"] and a reason\n"
             ),
         ));
     }
@@ -189,7 +191,7 @@ fn connect(request: &Request, hosts: &[String]) -> Result<TcpStream, Refusal> {
     let mut failed = Refusal(
         "403 Forbidden",
         format!(
-            "the sandbox does not let commands reach {host}, because its address is not public: ask for outside the sandbox with `escalate` and a reason\n"
+            "the sandbox does not let commands reach {host}, because its address is not public: to ask for a run outside the sandbox, use `escalate` with a reason\n"
         ),
     );
     for address in found.iter().filter(|address| is_public(address.ip())) {

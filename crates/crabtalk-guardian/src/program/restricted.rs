@@ -64,7 +64,7 @@ pub(super) fn main() -> ExitCode {
 }
 
 fn failed(e: io::Error) -> String {
-    format!("cannot start it in the sandbox: {e}")
+    format!("cannot start the program in the sandbox: {e}")
 }
 
 /// Runs the program without namespaces. Returns only on failure.
@@ -91,7 +91,7 @@ fn leave(control: &mut UnixStream) -> Result<(), String> {
     frame::write(control, &Reply::Left).map_err(failed)?;
     // The guardian, outside, maps the user ids first.
     let Task::Go = frame::read(control).map_err(failed)? else {
-        return Err("the guardian said something unexpected".into());
+        return Err("unexpected message from the guardian".into());
     };
     apart::pass_on().map_err(lacks)?;
     let theirs = control.try_clone().map_err(failed)?;
@@ -180,7 +180,7 @@ fn start_shut_in(
     });
     thread
         .join()
-        .unwrap_or_else(|_| Err("the sandbox's own thread ended".into()))
+        .unwrap_or_else(|_| Err("the sandbox thread panicked".into()))
 }
 
 /// Ends this process, and with it the namespace, when the guardian ends.

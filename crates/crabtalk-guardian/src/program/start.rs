@@ -98,7 +98,7 @@ fn launch(run: Run, scratch: Option<&Scratch>, shown_at: &Path) -> Result<Launch
     let (programs, arguments) = match run {
         Run::Program { program, arguments } => (vec![program], arguments),
         Run::Shell(text) if text.len() > MAX_ARGUMENT_BYTES => {
-            let scratch = scratch.ok_or("a long command has no folder")?;
+            let scratch = scratch.ok_or("there is no temporary folder for a long command")?;
             let file = scratch.path().join(COMMAND);
             std::fs::write(&file, text)
                 .map_err(|e| format!("cannot write the command to {}: {e}", file.display()))?;
@@ -126,7 +126,7 @@ fn start_free(launch: &Launch, streams: &Stdio) -> Result<i32, String> {
 }
 
 fn failed(e: io::Error) -> String {
-    format!("cannot start it in the sandbox: {e}")
+    format!("cannot start the program in the sandbox: {e}")
 }
 
 /// A process that restricts itself.
@@ -171,7 +171,7 @@ impl Boxed<'_> {
         if word != Reply::Left {
             return Err(unexpected(word));
         }
-        let lacks = |e: io::Error| lacks(&format!("users cannot be told to a namespace: {e}"));
+        let lacks = |e: io::Error| lacks(&format!("cannot map users into a namespace: {e}"));
         apart::map_ids(child.id().cast_signed()).map_err(lacks)?;
         frame::write(&mut control, &Task::Go).map_err(failed)?;
         let word: Reply = frame::read(&mut control).map_err(failed)?;
@@ -220,7 +220,9 @@ impl Boxed<'_> {
         match begun {
             Ok(Reply::Started) => Ok((process, Some(control))),
             Ok(word) => Err(unexpected(word)),
-            Err(e) => Err(lacks(&format!("what makes the namespaces has ended: {e}"))),
+            Err(e) => Err(lacks(&format!(
+                "the process that creates the namespaces has ended: {e}"
+            ))),
         }
     }
 }
@@ -242,13 +244,13 @@ fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
 /// Explains an unexpected answer.
 fn unexpected(word: Reply) -> String {
     match word {
-        Reply::Failed { why } => why,
-        word @ (Reply::Left
-        | Reply::Began { .. }
-        | Reply::Listening
-        | Reply::Started
-        | Reply::Ended { .. }) => {
-            format!("cannot start it in the sandbox: it said {word:?}")
+        Word::Failed { why } => why,
+        word @ (Word::Left
+        | Word::Began { .. }
+        | Word::Listening
+        | Word::Started
+        | Word::Ended { .. }) => {
+            format!("cannot start the program in the sandbox: unexpected message {word:?}")
         }
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn main(arguments: &[OsString]) -> ExitCode {
     let done = match arguments {
         [file] => replace_environment(file),
         [file, replaced] if replaced == REPLACED => run(file),
-        _ => Err("no order was named".into()),
+        _ => Err("no order file given".into()),
     };
     done.unwrap_or_else(|why| {
         let _ = writeln!(io::stderr(), "{why}");

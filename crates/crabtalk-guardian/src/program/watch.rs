@@ -37,7 +37,7 @@ pub(super) fn main() -> ExitCode {
     let mut control = match control() {
         Ok(control) => control,
         Err(e) => {
-            let _ = writeln!(io::stderr(), "a guardian is started by the daemon: {e}");
+            let _ = writeln!(io::stderr(), "only the daemon starts a guardian: {e}");
             return ExitCode::FAILURE;
         }
     };
@@ -59,8 +59,8 @@ fn control() -> io::Result<UnixStream> {
 fn guard(control: &mut UnixStream) -> Result<Report, String> {
     // Fails only for a group leader, which has its own session; signals to the daemon's terminal must not reach the guardian.
     let _ = rustix::process::setsid();
-    let streams = Stdio::receive(&*control).map_err(|e| format!("told no streams: {e}"))?;
-    let start: Start = frame::read(control).map_err(|e| format!("told nothing to run: {e}"))?;
+    let streams = Stdio::receive(&*control).map_err(|e| format!("received no streams: {e}"))?;
+    let start: Start = frame::read(control).map_err(|e| format!("received no command: {e}"))?;
     attend(start, streams, false, |tell| watch_control(control, tell))
 }
 
@@ -73,7 +73,8 @@ pub(super) fn attend(
     watch: impl FnOnce(SyncSender<Event>) -> io::Result<()>,
 ) -> Result<Report, String> {
     // Must precede any start: the daemon recognises orphans by the mark.
-    mark::mark_this_process().map_err(|e| format!("cannot mark what it will start: {e}"))?;
+    mark::mark_this_process()
+        .map_err(|e| format!("cannot mark the processes of the command: {e}"))?;
     rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
         .map_err(|e| format!("cannot become the reaper of descendants: {e}"))?;
     limit_files(start.open_files);
@@ -82,7 +83,7 @@ pub(super) fn attend(
     // Must precede the start: without these threads the process would never be ended.
     let started = watch_children(tell.clone())
         .and_then(|started| watch(tell).map(|()| started))
-        .map_err(|e| format!("cannot start a thread to watch over the command: {e}"))?;
+        .map_err(|e| format!("cannot start a thread that watches the command: {e}"))?;
     let absent = start.sandbox.as_ref().map(|policy| policy.absent.clone());
     let absent = absent.unwrap_or_default();
     let leftovers = Leftovers::watch(&absent);

@@ -111,7 +111,7 @@ impl Fence {
         let status = self.ruleset.restrict_self().map_err(|e| missing(&e))?;
         match status.ruleset {
             RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
-            RulesetStatus::NotEnforced => Err(lacks("no landlock")),
+            RulesetStatus::NotEnforced => Err(lacks("landlock is not available")),
         }
     }
 }

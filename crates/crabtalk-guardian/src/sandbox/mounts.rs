@@ -179,7 +179,7 @@ pub(super) fn mounts() -> Result<Vec<Mounted>, String> {
     let lines = lines.split(|b| *b == b'\n').filter(|l| !l.is_empty());
     let mut on_top = BTreeMap::new();
     for line in lines {
-        let mounted = mounted(line).ok_or("mounts are not understood")?;
+        let mounted = mounted(line).ok_or("cannot parse /proc/self/mountinfo")?;
         on_top.insert(mounted.path.clone(), mounted);
     }
     Ok(on_top.into_values().collect())

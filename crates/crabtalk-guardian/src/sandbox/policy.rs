@@ -166,7 +166,7 @@ impl PinnedPath {
         if self.is(&opened) {
             return Ok(opened);
         }
-        Err(io::Error::other("it was replaced since it was judged"))
+        Err(io::Error::other("the file was replaced since the check"))
     }
 }
 

@@ -63,7 +63,9 @@ pub(super) fn protected(
     };
     if meta.is_symlink() {
         return Err(format!(
-            "the command was not run, because {} is a link, which the sandbox cannot protect: replace it by the folder that it leads to, or ask for outside the sandbox with `escalate` and a reason",
+            "the command was not run, because {} is a link, which the sandbox cannot protect: \
+             replace the link by its target, or use `escalate` with a reason to ask for a run \
+             outside the sandbox",
             entry.display()
         ));
     }
@@ -187,7 +189,9 @@ impl Protected {
         }
         if path.canonicalize().ok().as_deref() != Some(path) {
             return Err(format!(
-                "the command was not run, because git's configuration includes {} over a link, which the sandbox cannot protect: include the file by its own path, or ask for outside the sandbox with `escalate` and a reason",
+                "the command was not run, because git's configuration includes {} through a link, \
+                 which the sandbox cannot protect: include the file by its real path, or use \
+                 `escalate` with a reason to ask for a run outside the sandbox",
                 path.display()
             ));
         }

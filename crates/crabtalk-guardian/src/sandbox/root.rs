@@ -64,7 +64,9 @@ pub(crate) fn build(build: &Build<'_>, fence: &mut Fence) -> Result<(), String> 
         build,
     };
     builder.build(fence).map_err(|e| {
-        format!("the command was not run, because the sandbox's file system cannot be made: {e}")
+        format!(
+            "the command was not run, because the file system of the sandbox cannot be set up: {e}"
+        )
     })
 }
 
@@ -164,7 +166,7 @@ impl Builder<'_> {
         match opened {
             Ok(opened) if spot.is(&opened) => Ok(Some(opened)),
             _ if right <= Right::Write => Ok(None),
-            Ok(_) => Err(io::Error::other("it was replaced since it was judged")),
+            Ok(_) => Err(io::Error::other("the file was replaced since the check")),
             Err(e) => Err(e),
         }
     }
@@ -195,7 +197,7 @@ impl Builder<'_> {
             .into_iter()
             .find(|m| !m.read_only && !may_change(self.parts, &m.path));
         match open {
-            Some(open) => Err(format!("{} stays writable", open.path.display())),
+            Some(open) => Err(format!("{} is still writable", open.path.display())),
             None => Ok(()),
         }
     }

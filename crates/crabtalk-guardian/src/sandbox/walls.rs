@@ -14,12 +14,12 @@ pub struct Walls {
 }
 
 /// Gaps without namespaces, with any landlock version.
-const WITHOUT_NAMESPACES: &str = "git's configuration and hooks in the folder are writable, modes and times of files \
-     outside can be changed, other processes are visible, and Unix sockets of your services are \
-     reachable";
+const WITHOUT_NAMESPACES: &str = "commands can change git's configuration and hooks in the folder \
+                                  and modes and times of files outside, see other processes, and \
+                                  reach Unix sockets of your services";
 
 /// Additional gaps before version 6 of landlock.
-const BEFORE_6: &str = "your other processes can be ended, and abstract sockets are reachable";
+const BEFORE_6: &str = "commands can end your other processes and reach abstract sockets";
 
 impl Walls {
     /// Whether namespaces, landlock and the system call filter all work.
@@ -99,13 +99,13 @@ mod tests {
         for (landlock, namespaces, says) in [
             (Some(6), false, "the kernel said no"),
             (Some(6), false, "Unix sockets"),
-            (Some(3), false, "can be ended"),
+            (Some(3), false, "abstract sockets"),
             (None, true, "do not run"),
         ] {
             let open = open(landlock, namespaces).unwrap_or_default();
             assert!(open.contains(says), "{open}");
         }
         let open = open(Some(6), false).unwrap_or_default();
-        assert!(!open.contains("can be ended"), "{open}");
+        assert!(!open.contains("abstract sockets"), "{open}");
     }
 }

@@ -46,7 +46,9 @@ impl Frames {
         }
         let (total, headers) = (number(&rest[0..4]), number(&rest[4..8]));
         if crc32fast::hash(&rest[..8]) as usize != number(&rest[8..PRELUDE_BYTES]) {
-            return Err(Broken::Nonsense("not a frame of an event stream".into()));
+            return Err(Broken::Nonsense(
+                "not an event stream: the checksum of a frame's prelude is wrong".into(),
+            ));
         }
         if total > MAX_EVENT_BYTES {
             return Err(Broken::TooLong);
@@ -62,7 +64,7 @@ impl Frames {
         self.at += total;
         let (checked, sum) = frame.split_at(total - TRAILER_BYTES);
         if crc32fast::hash(checked) as usize != number(sum) {
-            return Err(Broken::Nonsense("a frame whose checksum is wrong".into()));
+            return Err(Broken::Nonsense("a frame with a wrong checksum".into()));
         }
         let (headers, payload) = checked[PRELUDE_BYTES..].split_at(headers);
         let headers = read_headers(headers)

@@ -51,7 +51,7 @@ impl Decoder {
         {
             return Err(Broken::Reported(json!({
                 "code": "content_filter",
-                "message": format!("it blocked the request ({reason})"),
+                "message": format!("the provider blocked the request ({reason})"),
             })));
         }
         let candidate = &event["candidates"][0];

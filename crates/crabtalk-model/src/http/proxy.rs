@@ -86,8 +86,8 @@ impl Proxies {
         match (&found, self.broken) {
             (Some(proxy), Some(variable)) if proxy.uri() == NOBODY => Err(Failure::Proxy {
                 proxy: variable.to_owned(),
-                reason: "its value is not a proxy address such as http://host:3128; the schemes \
-                         are http, https, socks4, socks4a, socks5 and socks5h"
+                reason: "its value is not the address of a proxy; use an address such as \
+                         http://host:3128, or one with https, socks4, socks4a, socks5 or socks5h"
                     .to_owned(),
             }),
             _ => Ok(found),

@@ -37,8 +37,8 @@ impl Tls {
         let (usable, _) = roots.add_parsable_certificates(certificates);
         if usable == 0 {
             return Err(Failure::Tls(
-                "this machine has no certificates to check servers with; install the package \
-                 ca-certificates or set SSL_CERT_FILE"
+                "this machine has no CA certificates; install the package ca-certificates or set \
+                 SSL_CERT_FILE"
                     .into(),
             ));
         }

@@ -83,7 +83,7 @@ impl Script {
         let (name, rest) = first_word(text);
         if name.is_empty() {
             self.acts.push(Act::Say(
-                "/tool wants the name of a tool and a JSON object.".into(),
+                "/tool needs the name of a tool and a JSON object.".into(),
             ));
             return rest;
         }

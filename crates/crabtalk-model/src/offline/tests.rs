@@ -113,7 +113,7 @@ async fn several_calls_in_one_message_are_made_at_once() {
 async fn bad_arguments_are_explained_and_unknown_commands_repeated() {
     let answer = said("/tool bash {oops").await;
     assert!(answer.tool_calls.is_empty() && answer.content.contains("not JSON"));
-    assert!(said("/tool").await.content.contains("wants the name"));
+    assert!(said("/tool").await.content.contains("needs the name"));
     assert!(said("/dance now").await.content.contains("/dance now"));
     assert!(said("/slow fast").await.content.contains("/slow fast"));
 }

@@ -95,7 +95,7 @@ fn messages(request: &Request, sight: &Sight<'_>, strict: bool) -> Vec<Value> {
         out.push(said(message, request.has_guests));
         if message.role == Role::Tool && !message.images.is_empty() {
             let id = &message.tool_call_id;
-            images.push(text(&format!("[what the tool call {id} shows]")));
+            images.push(text(&format!("[images from the tool call {id}]")));
             images.extend(message.images.iter().map(shown));
         }
     }

@@ -88,7 +88,7 @@ async fn long_wait_is_announced() {
         panic!("{told:?}")
     };
     assert!(
-        told.contains("429") && told.ends_with("; again in 8 s"),
+        told.contains("429") && told.ends_with("; retrying in 8 s"),
         "{told}"
     );
     assert!(took < Duration::from_secs(1), "{took:?}");
@@ -119,7 +119,7 @@ async fn fallback_is_announced() {
         panic!("{chunks:?}")
     };
     assert!(told.contains("bad key"), "{told}");
-    assert!(told.ends_with("; trying two"), "{told}");
+    assert!(told.ends_with("; trying two instead"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -101,7 +101,7 @@ async fn shown(dialect: Dialect) -> Cell {
     let whole = match dialect.format() {
         Format::OpenAi => format!(
             "{{\"content\":\"a.png\",\"role\":\"tool\",\"tool_call_id\":\"c1\"}},\
-             {{\"content\":[{{\"text\":\"[what the tool call c1 shows]\",\"type\":\"text\"}},{all}],\"role\":\"user\"}}]}}"
+             {{\"content\":[{{\"text\":\"[images from the tool call c1]\",\"type\":\"text\"}},{all}],\"role\":\"user\"}}]}}"
         ),
         Format::Anthropic => format!(
             "{{\"content\":[{{\"text\":\"a.png\",\"type\":\"text\"}},{all}],\"tool_use_id\":\"c1\",\"type\":\"tool_result\"}}],\"role\":\"user\"}}]}}"

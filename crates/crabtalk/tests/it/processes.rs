@@ -95,7 +95,7 @@ async fn process_of_a_command_is_refused_by_the_daemon() {
         let events = stream_to_end(&env, bash(&env, "./client")).await;
         let text = chunks(&events);
         assert!(
-            text.contains("processes that an agent started may not talk to the daemon"),
+            text.contains("processes that an agent started may not connect to the daemon"),
             "{way}: {text}"
         );
     }

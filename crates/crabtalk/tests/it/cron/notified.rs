@@ -111,7 +111,7 @@ async fn address_is_notified_and_kept_secret() {
         .write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n")
         .await
         .unwrap();
-    let failed = "it answered 500";
+    let failed = "the server answered 500";
     eventually(failed, async || {
         daemon.stderr().contains(failed).then_some(())
     })

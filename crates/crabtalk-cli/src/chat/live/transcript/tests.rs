@@ -168,12 +168,12 @@ fn waits_and_failures_are_reported() {
     };
     for (event, want) in [
         (
-            notice("openai: 429; again in 8 s"),
-            "\u{b7} openai: 429; again in 8 s\n",
+            notice("openai: 429; retrying in 8 s"),
+            "\u{b7} openai: 429; retrying in 8 s\n",
         ),
         (
-            notice("bad key; trying two"),
-            "\u{b7} bad key; trying two\n",
+            notice("bad key; trying two instead"),
+            "\u{b7} bad key; trying two instead\n",
         ),
         (
             Event::Compacted(CompactedEvent {
