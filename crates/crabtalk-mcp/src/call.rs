@@ -127,7 +127,7 @@ pub(crate) async fn call(
         peer: &link.peer,
         tasks,
         id: Some(id),
-        why: "the caller is gone",
+        why: "the caller ended",
     };
     let mut until = Instant::now() + silence;
     let mut at_most = Instant::now() + silence * MAX_TURNS;
@@ -171,7 +171,7 @@ pub(crate) async fn call(
                 return Err(gone(link));
             }
             () = sleep_until(until.min(at_most)) => {
-                cancel.why = "it took too long";
+                cancel.why = "timeout";
                 return Err(late(settings));
             }
         }

@@ -70,12 +70,12 @@ impl Declarations {
         let read = match bytes {
             Ok(None) => Contents::default(),
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(file = %self.path.display(), %error, "the file of MCP servers is damaged and starts empty");
-                Contents::default()
+                tracing::warn!(file = %self.path.display(), %error, "the file of known MCP servers is damaged; starting with an empty one");
+                Kept::default()
             }),
             Err(error) => {
-                tracing::warn!(file = %self.path.display(), %error, "the file of MCP servers cannot be read");
-                Contents::default()
+                tracing::warn!(file = %self.path.display(), %error, "cannot read the file of known MCP servers");
+                Kept::default()
             }
         };
         self.kept().get_or_insert(read);
@@ -134,7 +134,7 @@ impl Declarations {
             .map_err(std::io::Error::other)
             .and_then(|bytes| crabtalk_files::write(&self.path, &bytes, Existing::Replace));
         if let Err(error) = written {
-            tracing::warn!(file = %self.path.display(), %error, "cannot save the file of MCP servers");
+            tracing::warn!(file = %self.path.display(), %error, "cannot save the file of known MCP servers");
         }
     }
 }

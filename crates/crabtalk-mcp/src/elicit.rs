@@ -98,14 +98,14 @@ fn opening(server: &str, message: &str, fields: &[Field<'_>]) -> AskQuestion {
     let asked: Vec<String> = fields.iter().map(|field| cut(field.title())).collect();
     let wants = match asked.is_empty() {
         true => String::new(),
-        false => format!(" (it wants: {})", asked.join(", ")),
+        false => format!(" (requested values: {})", asked.join(", ")),
     };
     AskQuestion {
         question: format!("The server {server} asks: {}{wants}", cut(message)),
         header: "Question".into(),
         options: vec![
-            option(ACCEPT, "go on"),
-            option(DECLINE, "the server gets no answer"),
+            option(ACCEPT, "answer the questions that follow"),
+            option(DECLINE, "send no answer to the server"),
         ],
         multi_select: false,
     }
@@ -204,9 +204,9 @@ impl Field<'_> {
             }
         };
         if self.default().is_some() {
-            options.push(option("default", "what the server would take"));
+            options.push(option("default", "use the server's default"));
         } else if !self.required {
-            options.push(option("skip", "leave it out"));
+            options.push(option("skip", "send no value"));
         }
         AskQuestion {
             question: text,
@@ -236,7 +236,7 @@ impl Field<'_> {
                 value.eq_ignore_ascii_case(word) || title.eq_ignore_ascii_case(word)
             });
             let value = found.map(|(value, _)| Value::from(value.clone()));
-            value.ok_or_else(|| format!("{word:?} is not one of its options"))
+            value.ok_or_else(|| format!("{word:?} is not one of the choices"))
         };
         if self.is_list() {
             let words = answer
@@ -256,13 +256,13 @@ impl Field<'_> {
                 _ => return Err("answer yes or no".into()),
             },
             Some("integer") => {
-                let whole: i64 = answer.parse().map_err(|_| "it takes a whole number")?;
+                let whole: i64 = answer.parse().map_err(|_| "enter a whole number")?;
                 json!(whole)
             }
             Some("number") => {
-                let number: f64 = answer.parse().map_err(|_| "it takes a number")?;
+                let number: f64 = answer.parse().map_err(|_| "enter a number")?;
                 if !number.is_finite() {
-                    return Err("it takes a number".into());
+                    return Err("enter a number".into());
                 }
                 json!(number)
             }

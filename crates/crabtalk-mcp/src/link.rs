@@ -359,7 +359,7 @@ impl Connection {
         self.link.gone.cancel();
         self.stop.cancel();
         if !self.is_done && tokio::time::timeout(CLOSE_WITHIN, self.done).await.is_err() {
-            tracing::debug!("a connection to an MCP server was not closed in time");
+            tracing::debug!("closing the connection to an MCP server timed out");
         }
         if let Some(mut child) = self.child
             && tokio::time::timeout(END_WITHIN, child.wait())
@@ -398,7 +398,7 @@ fn sensitive(
     headers: &std::collections::BTreeMap<String, String>,
 ) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let header = |(name, value): (&String, &String)| {
-        let wrong = |what: &str| format!("the header {name:?} has no valid {what}");
+        let wrong = |what: &str| format!("the header {name:?} has an invalid {what}");
         let known: HeaderName = name.parse().map_err(|_| wrong("name"))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong("value"))?;
         value.set_sensitive(true);

@@ -92,7 +92,7 @@ impl Tools {
                 let shown = |name: &str| name.chars().take(MAX_SHOWN).collect::<String>();
                 let name = shown(&tool.name);
                 all.left_out.push(match *before == tool.name {
-                    true => format!("{name}: it is there twice"),
+                    true => format!("{name}: the list contains it twice"),
                     false => {
                         let before = shown(before);
                         format!("{name}: its name differs from {before} in case only")
@@ -105,7 +105,8 @@ impl Tools {
                 Ok(known) if taken.insert(known.spec.name.clone()) => all.known.push(known),
                 Ok(_) => {
                     let name: String = tool.name.chars().take(MAX_SHOWN).collect();
-                    all.left_out.push(format!("{name}: it is there twice"));
+                    all.left_out
+                        .push(format!("{name}: the list contains it twice"));
                 }
                 Err(why) => {
                     let name: String = tool.name.chars().take(MAX_SHOWN).collect();
@@ -323,7 +324,7 @@ mod tests {
         let [double, large] = &tools.left_out[..] else {
             panic!("{:?}", tools.left_out)
         };
-        assert_eq!(double, "a: it is there twice");
+        assert_eq!(double, "a: the list contains it twice");
         assert!(large.starts_with("large: its schema"), "{large}");
     }
 }

@@ -43,10 +43,10 @@ impl Listed {
             let bytes = serde_json::to_vec(&tool).map_or(usize::MAX, |written| written.len());
             self.bytes = self.bytes.saturating_add(bytes);
             if self.bytes > MAX_BYTES {
-                return Some(format!("what is beyond {MAX_BYTES} bytes of tools"));
+                return Some(format!("tools beyond the limit of {MAX_BYTES} bytes"));
             }
             if self.tools.len() == MAX_TOOLS {
-                return Some(format!("what is beyond {MAX_TOOLS} tools"));
+                return Some(format!("tools beyond the limit of {MAX_TOOLS}"));
             }
             self.tools.push(tool);
         }

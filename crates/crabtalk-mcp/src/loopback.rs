@@ -60,9 +60,11 @@ pub(crate) async fn connect(port: u16) -> Result<TcpStream, HttpError> {
     let asked = tokio::task::spawn_blocking(move || owner::of(port)).await;
     match asked.unwrap_or(Listener::Unknown) {
         Listener::Ours | Listener::Unknown => Ok(stream),
-        Listener::Nobody => Err(HttpError::Refused("the listener has gone".into())),
+        Listener::Nobody => Err(HttpError::Refused(
+            "nothing listens on the port any longer".into(),
+        )),
         Listener::Of { uid } => {
-            tracing::warn!(target: "security", port, uid, "another user's program listens at a component's port");
+            tracing::warn!(target: "security", port, uid, "a program of another user listens on a component's port");
             Err(HttpError::Foreign(format!(
                 "a program of another user (uid {uid}) listens on port {port}: nothing was sent to it"
             )))

@@ -28,16 +28,21 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     let first = name.bytes().next();
     if !first.is_some_and(|b| b.is_ascii_alphanumeric()) || !name.bytes().all(plain) {
         return Err(
-            "a name takes letters, digits, `-` and `_`, and begins with a letter or digit".into(),
+            "a name consists of letters, digits, `-` and `_`, and begins with a letter or digit"
+                .into(),
         );
     }
     if name.len() > MAX_SERVER_NAME {
         return Err(format!(
-            "a server's name has {MAX_SERVER_NAME} bytes at most"
+            "a server's name has at most {MAX_SERVER_NAME} bytes"
         ));
     }
     if name.contains(SEPARATOR) || name.ends_with('_') {
-        return Err("`__` parts a server's name from its tool's: a name neither contains it nor ends in `_`".into());
+        return Err(
+            "`__` separates the names of server and tool: a server's name cannot contain it or end \
+             in `_`"
+                .into(),
+        );
     }
     Ok(())
 }

@@ -48,13 +48,13 @@ impl std::fmt::Debug for Secret {
 
 /// The error of a server that needs a login.
 pub(crate) fn wanted(name: &str) -> String {
-    format!("it wants a login: `crabtalk mcps login {name}`")
+    format!("it needs a login: run `crabtalk mcps login {name}`")
 }
 
 /// Checks that a secret is sent over TLS or to this machine.
 fn check_protected(endpoint: &str) -> Result<(), String> {
     let url = url::Url::parse(endpoint);
-    let url = url.map_err(|_| "the address for it cannot be read".to_owned())?;
+    let url = url.map_err(|_| "the login address is not a URL".to_owned())?;
     let is_here = match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
         Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
@@ -63,7 +63,7 @@ fn check_protected(endpoint: &str) -> Result<(), String> {
     };
     match url.scheme() == "https" || (url.scheme() == "http" && is_here) {
         true => Ok(()),
-        false => Err("the address for it is not protected by TLS".into()),
+        false => Err("the login address is not protected by TLS".into()),
     }
 }
 

@@ -72,9 +72,9 @@ pub(crate) async fn output(
                     parts.push(format!("[resource {uri}]"));
                     parts.extend(note);
                 }
-                _ => parts.push("[a resource of a kind that is not known]".into()),
+                _ => parts.push("[a resource of an unknown kind]".into()),
             },
-            _ => parts.push("[content of a kind that is not known]".into()),
+            _ => parts.push("[content of an unknown kind]".into()),
         }
     }
     let has_words = parts.iter().any(|part| !part.trim().is_empty());
@@ -92,7 +92,9 @@ pub(crate) async fn output(
 /// Decodes an image, or returns the reason why it is left out.
 fn image_of(kind: &str, data: String, images: &mut Vec<Image>) -> Option<String> {
     if images.len() >= MAX_IMAGES {
-        return Some(format!("[more than {MAX_IMAGES} images: one is left out]"));
+        return Some(format!(
+            "[an image, left out: the limit is {MAX_IMAGES} images]"
+        ));
     }
     match Image::from_base64(kind, Arc::from(data)) {
         Ok(image) => {
@@ -129,7 +131,7 @@ impl Shelf<'_> {
             .take(80)
             .collect();
         if self.kept >= MAX_KEPT {
-            return format!("[{what} ({kind}), left out: {MAX_KEPT} files of a result are kept]");
+            return format!("[{what} ({kind}), left out: the limit is {MAX_KEPT} files]");
         }
         let Ok(bytes) = BASE64_STANDARD.decode(data) else {
             return format!("[{what} ({kind}), left out: its data is damaged]");
@@ -138,7 +140,7 @@ impl Shelf<'_> {
         let length = bytes.len();
         match self.outputs.keep(self.key, bytes).await {
             Ok(path) => format!("[{what} ({kind}, {length} bytes) is in {}]", path.display()),
-            Err(why) => format!("[{what} ({kind}, {length} bytes) could not be kept: {why}]"),
+            Err(why) => format!("[{what} ({kind}, {length} bytes) could not be saved: {why}]"),
         }
     }
 }
@@ -152,7 +154,7 @@ async fn shortened(text: String, key: &ConversationKey, outputs: &dyn Outputs) -
     let tail = text.ceil_char_boundary(text.len() - MAX_TEXT / 2);
     let whole = match outputs.keep(key, text.clone().into_bytes()).await {
         Ok(path) => format!("the whole output is in {}", path.display()),
-        Err(why) => format!("the whole output could not be kept: {why}"),
+        Err(why) => format!("the whole output could not be saved: {why}"),
     };
     format!(
         "{}\n[... {} of {} bytes are not shown; {whole}]\n{}",

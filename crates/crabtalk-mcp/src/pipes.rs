@@ -89,7 +89,7 @@ fn failed(text: &[u8], error: &serde_json::Error) -> Option<ServerJsonRpcMessage
     let (id, rest) = rest.split_once(',')?;
     let id = RequestId::Number(id.parse().ok()?);
     let answers = rest.starts_with("\"result\"") || rest.starts_with("\"error\"");
-    let why = format!("its answer cannot be read: {error}");
+    let why = format!("cannot read its answer: {error}");
     let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, why, None);
     answers.then(|| JsonRpcMessage::error(error, Some(id)))
 }

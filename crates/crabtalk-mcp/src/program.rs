@@ -90,7 +90,7 @@ pub(crate) fn start(
         // Ends when the last process with the pipe has ended.
         while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
             let said = &buffer[..length];
-            tracing::debug!(server = %name, said = %String::from_utf8_lossy(said).trim_end(), "an MCP server complains");
+            tracing::debug!(server = %name, said = %String::from_utf8_lossy(said).trim_end(), "standard error of an MCP server");
             kept.add(said);
         }
     });

@@ -57,9 +57,9 @@ impl ProgramOutput {
         };
         let (complained, babbled) = (last(&self.complaints), last(&self.babble));
         match (complained, babbled) {
-            (Some(last), _) => format!("{how}; its last error output: {last}"),
+            (Some(last), _) => format!("{how}; its last line of standard error: {last}"),
             (None, Some(last)) => {
-                format!("{how}; on its standard output, where messages belong, it wrote: {last}")
+                format!("{how}; instead of a message it wrote to standard output: {last}")
             }
             (None, None) => how,
         }
@@ -92,7 +92,7 @@ pub(crate) fn ended(end: &ExitStatus, words: &ProgramOutput) -> String {
         ExitStatus::Ended { .. } => "the program ended".into(),
         ExitStatus::NotStarted { why } => format!("the program cannot be started: {why}"),
         ExitStatus::GuardianKilled => "the program's guardian was killed".into(),
-        ExitStatus::Lost { why } => format!("the program was lost: {why}"),
+        ExitStatus::Lost { why } => format!("the program's state is unknown: {why}"),
     };
     words.with(how)
 }
@@ -117,12 +117,12 @@ pub(crate) fn seconds(time: Duration) -> String {
 )]
 pub(crate) fn handshake(error: &ClientInitializeError, words: &ProgramOutput) -> String {
     if error.is_authorization_required() {
-        return "it refused the credentials in the configured headers".into();
+        return "it refused the credentials in the configuration's headers".into();
     }
     let why = match error {
         ClientInitializeError::TransportError { error, .. } => crate::http::chain(&*error.error),
         ClientInitializeError::ConnectionClosed(_) => {
-            "it closed the connection in the handshake".into()
+            "it closed the connection during the handshake".into()
         }
         ClientInitializeError::JsonRpcError(error) => {
             format!("it refused the handshake: {}", error.message)

@@ -65,7 +65,8 @@ impl Servers {
         };
         if shown.is_some_and(|shown| shown.exact != known.print) {
             return ToolOutput::error(
-                "the tool's description changed again while it was asked about; nothing was called",
+                "the tool's description changed again during the approval, so the tool was not \
+                 called",
             );
         }
         self.note_allowed(known).await;
@@ -159,7 +160,7 @@ impl ToolProvider for Servers {
 
     fn is_news(&self, call: &Invocation) -> Option<String> {
         self.news(&call.name)?;
-        Some("what the tool says of itself has changed since it was last allowed".into())
+        Some("the tool's description changed since it was last allowed".into())
     }
 
     fn preview<'a>(

@@ -148,7 +148,7 @@ impl Server {
         match (found.phase, &found.link) {
             (Phase::Connected, Some(link)) => Ok(Arc::clone(link)),
             (Phase::Hanging, _) => Err(format!(
-                "{name} hangs: it does not answer pings; calls go to it again when it does"
+                "{name} hangs: it does not answer pings; try again when it does"
             )),
             (Phase::Off, _) => Err(format!("{name} is switched off")),
             _ if found.error.is_empty() => Err(format!("{name} is not connected")),

@@ -179,13 +179,13 @@ impl Servers {
             gone.extend(before.into_values());
         }
         for (name, why) in said {
-            tracing::warn!(%name, %why, "port file ignored");
+            tracing::warn!(%name, %why, "ignored a port file");
         }
         for server in gone {
             tracing::info!(server = %server.settings.name, "MCP server removed");
             let mut status = status(&server, &server.now());
             (status.phase, status.tools) = (Phase::Off, 0);
-            (self.0.news)(status, format!("{} is gone", server.settings.name));
+            (self.0.news)(status, format!("{} was removed", server.settings.name));
         }
     }
 
@@ -299,9 +299,11 @@ impl Servers {
     pub async fn begin_login(&self, settings: &Settings, redirect: &str) -> Result<String, String> {
         let tokens = self.0.means.tokens(settings).ok_or_else(|| {
             match settings.transport {
-                Transport::Url { .. } => "its credentials are headers of the configuration",
+                Transport::Url { .. } => {
+                    "it needs no login, because its configuration has headers with credentials"
+                }
                 Transport::Program { .. } | Transport::Port(_) => {
-                    "only servers at an address are logged in to"
+                    "only servers with a url support a login"
                 }
             }
             .to_owned()
@@ -325,7 +327,7 @@ impl Servers {
             .get(name)
             .filter(|login| !login.is_over())
             .cloned();
-        let login = login.ok_or("no login is in progress: begin another one")?;
+        let login = login.ok_or("no login is in progress: begin one with `crabtalk mcps login`")?;
         login.finish(redirected).await?;
         self.pending().remove(name);
         self.0.means.forget_tokens(name);
@@ -369,7 +371,7 @@ impl Servers {
         self.0.means.tasks.close();
         let ended = tokio::time::timeout(SHUT_DOWN_WITHIN, self.0.means.tasks.wait()).await;
         if ended.is_err() {
-            tracing::warn!("some MCP servers did not end in time");
+            tracing::warn!("some MCP servers did not stop in time");
         }
         self.0.means.programs.guardian.shut_down().await;
     }
@@ -403,7 +405,7 @@ fn wanted(
             (_, Err(why), _) => why,
             (Err(why), Ok(()), None) => why.clone(),
             (_, Ok(()), Some(known)) if known == *name => {
-                format!("{known} exists already and takes precedence")
+                format!("{known} exists and takes precedence")
             }
             (_, Ok(()), Some(known)) => {
                 format!("its name differs from {known} only in case; rename it")

@@ -149,7 +149,7 @@ fn request(
     let broken = |why: String| StreamableHttpError::Client(HttpError::Broken(why));
     let uri: Uri = uri
         .parse()
-        .map_err(|_| broken("the address cannot be read".into()))?;
+        .map_err(|_| broken("the address is not a URL".into()))?;
     let mut request = http::Request::new(body);
     *request.method_mut() = method;
     *request.uri_mut() = uri;
@@ -202,7 +202,7 @@ async fn refusal(status: StatusCode, headers: &HeaderMap, body: Body) -> Failure
         let to = headers.get(http::header::LOCATION);
         let to = to.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
         let why = format!(
-            "it answered {status} and points to {to}: configure that address if it is right"
+            "it answered {status} and redirects to {to}: configure that address if it is correct"
         );
         return StreamableHttpError::UnexpectedServerResponse(Cow::Owned(why));
     }

@@ -10,7 +10,7 @@ use rmcp::transport::auth::{AuthError, ClientCredentialsConfig};
 
 fn broken(why: impl std::fmt::Display) -> NoToken {
     NoToken::Broken(format!(
-        "the client of its configuration could not log in: {why}"
+        "the client in its configuration could not log in: {why}"
     ))
 }
 

@@ -90,7 +90,7 @@ impl Calls {
                 None => return whole(answer).await,
             }
         }
-        Err(error("it has too many redirects"))
+        Err(error("too many redirects"))
     }
 }
 

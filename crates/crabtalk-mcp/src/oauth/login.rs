@@ -56,7 +56,7 @@ impl Pending {
             let registered = manager.register_client(OUR_NAME, redirect, &scopes).await;
             let registered = registered.map_err(|e| {
                 format!(
-                    "{}; a client that was registered by hand goes into [mcp.{}.oauth]",
+                    "{}; if you registered a client by hand, add it to [mcp.{}.oauth]",
                     words(&e),
                     tokens.name
                 )
@@ -107,8 +107,7 @@ struct Came {
 }
 
 fn came(redirected: &str) -> Result<Came, String> {
-    let address =
-        url::Url::parse(redirected).map_err(|_| "this is not a valid address".to_owned())?;
+    let address = url::Url::parse(redirected).map_err(|_| "this is not a URL".to_owned())?;
     let of = |name: &str| {
         let mut pairs = address.query_pairs();
         pairs
@@ -149,7 +148,7 @@ impl Tokens {
         *request.uri_mut() = self
             .url
             .parse()
-            .map_err(|_| "its address cannot be read".to_owned())?;
+            .map_err(|_| "its address is not a URL".to_owned())?;
         let host = request.uri().authority().map(|authority| {
             let host = authority.as_str().rsplit('@').next().unwrap_or_default();
             HeaderValue::from_str(host)
@@ -177,7 +176,7 @@ impl Tokens {
             .map(str::to_owned);
         match answer.status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Ok(said),
-            status => Err(format!("it answered {status}, and asked for no login")),
+            status => Err(format!("it answered {status} and did not request a login")),
         }
     }
 }
@@ -198,7 +197,7 @@ mod tests {
                 "access_denied: no",
             ),
             ("http://x/?code=1", "neither"),
-            ("nonsense", "not a valid address"),
+            ("nonsense", "not a URL"),
         ] {
             let said = came(address).err().expect("a reason");
             assert!(said.contains(why), "{said}");

@@ -54,15 +54,16 @@ impl Logins {
             Err(error) => return Err(format!("its login {}: {error}", path.display())),
         };
         // The library's error might quote parts of the file.
-        let kept: StoredLogin = serde_json::from_slice(&bytes)
-            .map_err(|_| format!("its login {} cannot be read", path.display()))?;
+        let kept: Kept = serde_json::from_slice(&bytes)
+            .map_err(|_| format!("cannot read its login {}", path.display()))?;
         Ok((kept.url == url).then_some(kept))
     }
 
     /// Writes the login. Blocks.
     fn save(&self, name: &str, kept: &StoredLogin) -> Result<(), String> {
         let path = self.path(name);
-        let bytes = serde_json::to_vec(kept).map_err(|_| "it cannot be written".to_owned())?;
+        let bytes =
+            serde_json::to_vec(kept).map_err(|_| "the file cannot be written".to_owned())?;
         let replace = crabtalk_files::Existing::Replace;
         crabtalk_files::write(&path, &bytes, replace)
             .map_err(|error| format!("its login {}: {error}", path.display()))
@@ -89,7 +90,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err("the login's file cannot be accessed".into()))
+    done.unwrap_or_else(|_| Err("cannot access the file of a login".into()))
 }
 
 /// The login of one server, cached after the first read.
@@ -170,7 +171,7 @@ impl ServerLogin {
             // Locked during the write, so that a logout deletes the written file.
             let closed = closed.lock().unwrap_or_else(PoisonError::into_inner);
             match *closed {
-                true => Err("the login was deleted during the renewal".into()),
+                true => Err("the login was deleted while its token was renewed".into()),
                 false => logins.save(&name, &written),
             }
         })

@@ -183,7 +183,7 @@ impl Tokens {
         }
         match manager.refresh_token().await {
             Ok(token) => {
-                tracing::info!(server = %self.name, "the token of an MCP server was renewed");
+                tracing::info!(server = %self.name, "renewed the token of an MCP server");
                 Ok(token.access_token().secret().clone())
             }
             Err(AuthError::TokenRefreshRejected(_) | AuthError::AuthorizationRequired) => {
@@ -232,11 +232,13 @@ impl Tokens {
         let name = &self.name;
         if self.is_alone() {
             return format!(
-                "the token of [mcp.{name}.oauth] does not allow this: give its client more there, or name `scopes`"
+                "the token of [mcp.{name}.oauth] does not allow this: give its client more rights \
+                 at the server, or set `scopes`"
             );
         }
         format!(
-            "its token does not allow this: log in again with `crabtalk mcps login {name}`, which asks for it"
+            "its token does not allow this: log in again with `crabtalk mcps login {name}` to \
+             request the right"
         )
     }
 
@@ -249,7 +251,7 @@ impl Tokens {
     pub(crate) fn wanted(&self) -> String {
         let name = &self.name;
         match self.is_alone() {
-            true => format!("it refused the token that the client of [mcp.{name}.oauth] got"),
+            true => format!("it refused the token of the client in [mcp.{name}.oauth]"),
             false => wanted(name),
         }
     }

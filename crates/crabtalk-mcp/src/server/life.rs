@@ -157,7 +157,7 @@ impl ServerTask {
         }
         let tools = Tools::new(settings, listed);
         for left_out in &tools.left_out {
-            tracing::warn!(server = %settings.name, tool = %left_out, "a tool is left out");
+            tracing::warn!(server = %settings.name, tool = %left_out, "skipped a tool");
         }
         Ok(tools)
     }
@@ -201,7 +201,7 @@ impl ServerTask {
             }
         });
         if is_news {
-            tracing::warn!(server = %server.settings.name, %why, "an MCP server cannot be connected");
+            tracing::warn!(server = %server.settings.name, %why, "cannot connect to an MCP server");
             (self.tell)(server, &format!("cannot be connected: {why}"));
         }
     }
@@ -222,8 +222,8 @@ impl ServerTask {
                 now.tools = Arc::default();
             }
         });
-        tracing::warn!(server = %server.settings.name, %why, "an MCP server has gone");
-        (self.tell)(server, &format!("has gone: {why}"));
+        tracing::warn!(server = %server.settings.name, %why, "lost the connection to an MCP server");
+        (self.tell)(server, &format!("disconnected: {why}"));
         again
     }
 }

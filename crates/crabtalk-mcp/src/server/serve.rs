@@ -121,7 +121,7 @@ impl ServerTask {
                 peer,
                 tasks,
                 id: Some(sent.id.clone()),
-                why: "the answer took too long",
+                why: "no answer in time",
             };
             let answer = (&mut sent.rx).await;
             cancel.id = None;
@@ -173,13 +173,13 @@ impl ServerTask {
                 if is_news {
                     (self.tell)(
                         &self.server,
-                        &format!("changed its tools; there are {count}"),
+                        &format!("changed its tools; it has {count} now"),
                     );
                 }
             }
             // The next ping detects a hanging server; the old list stays valid until then.
             Err(why) => {
-                tracing::warn!(server = %self.server.settings.name, %why, "cannot fetch the changed list of tools");
+                tracing::warn!(server = %self.server.settings.name, %why, "cannot fetch the new list of tools");
                 sleep(self.pace.pause.0).await;
             }
         }

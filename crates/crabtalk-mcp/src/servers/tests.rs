@@ -45,7 +45,7 @@ fn lower_case_name_takes_precedence() {
     assert_eq!(wanted, ["Fetch"], "the configuration's");
     assert!(told[0].1.contains("differs from Fetch"), "{told:?}");
     let (_, told) = judged(&["fetch"], &["fetch"]);
-    assert_eq!(told[0].1, "fetch exists already and takes precedence");
+    assert_eq!(told[0].1, "fetch exists and takes precedence");
 }
 
 #[test]

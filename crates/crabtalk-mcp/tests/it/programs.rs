@@ -163,11 +163,11 @@ const ODD: [(&str, bool, &[&str]); 12] = [
         &[
             "left out: 5: ",
             "left out: bare: ",
-            "left out: fine: it is there twice",
+            "left out: fine: the list contains it twice",
             "odd__fine",
         ],
     ),
-    ("many", true, &["left out: what is beyond 512 tools"]),
+    ("many", true, &["left out: tools beyond the limit of 512"]),
     ("toolless", true, &["list of tools: 0"]),
     ("with a banner", true, &["odd__fine"]),
     ("old", true, &["version 2024-11-05", "odd__fine"]),

@@ -126,7 +126,7 @@ async fn person_logs_in_with_a_browser_and_logs_out() {
     env.config(&tickets.config(""));
     let daemon = env.daemon().await;
     let failed = comes_to_be(&env, "tickets", "failed").await;
-    let mends = "it wants a login: `crabtalk mcps login tickets`";
+    let mends = "it needs a login: run `crabtalk mcps login tickets`";
     assert_eq!(failed.error, mends);
     let tested = env.run(&["mcps", "test", "tickets"]).await;
     assert!(tested.stderr.contains(mends), "{}", tested.stderr);
@@ -229,8 +229,8 @@ async fn refused_logins_change_nothing() {
     env.config(&tickets.config(keyed));
     let _daemon = env.daemon().await;
     for (name, why) in [
-        ("tickets", "headers of the configuration"),
-        ("files", "only servers at an address"),
+        ("tickets", "headers with credentials"),
+        ("files", "only servers with a url"),
         ("nobody", "unknown MCP server"),
     ] {
         let said = env.run(&["mcps", "login", name]).await;
