@@ -26,9 +26,9 @@ impl Error {
 
 fn of_code(refusal: u32) -> Option<&'static str> {
     match refusal {
-        code::UNAUTHORIZED => Some("use a token that the daemon knows"),
-        code::BUDGET => Some("wait until the budget opens again, or raise it"),
-        code::CONFLICT => Some("read the object again, then repeat the change"),
+        code::UNAUTHORIZED => Some("use a token from the daemon's configuration"),
+        code::BUDGET => Some("wait until midnight of the daemon's time zone, or raise the budget"),
+        code::CONFLICT => Some("reload and try again"),
         code::TOO_LARGE => Some("send less at a time"),
         code::TOO_MANY | code::SHUTTING_DOWN | code::TIMEOUT => Some("try again later"),
         code::NOT_IMPLEMENTED => Some("update the daemon"),

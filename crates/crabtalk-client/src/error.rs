@@ -21,10 +21,10 @@ pub enum Error {
     #[error("{}", .0.message)]
     Refused(Status),
     /// The connection broke before the answer, so the outcome of the request is unknown.
-    #[error("the connection to the daemon broke ({0})")]
+    #[error("the connection to the daemon ended ({0})")]
     Broken(#[source] FrameError),
     /// All attempts to reconnect failed; the run may continue without this client.
-    #[error("the connection to the daemon is lost, and reconnecting failed for {secs} s: {why}")]
+    #[error("lost the connection to the daemon, and reconnecting failed for {secs} s: {why}")]
     Lost {
         /// The time of the attempts in seconds.
         secs: u64,
@@ -32,7 +32,7 @@ pub enum Error {
         why: String,
     },
     /// The daemon has no more events of the run; read the history instead.
-    #[error("the daemon no longer has run {run}: {why}")]
+    #[error("the daemon no longer has the events of run {run}: {why}")]
     RunGone {
         /// The number of the run.
         run: u64,

@@ -117,8 +117,8 @@ impl Remote {
     pub fn plain(address: Address, token: impl Into<String>) -> Result<Self, Error> {
         if !address.is_loopback() {
             return Err(Error::Unsafe(format!(
-                "{address} is not this machine, and its certificate is not pinned: a client sends \
-                 nothing there unencrypted"
+                "{address} is another machine without a pinned certificate: the token is not sent \
+                 unencrypted"
             )));
         }
         Ok(Self {

@@ -97,7 +97,7 @@ fn act<S: Service>(service: S, action: Action, home: Home) -> anyhow::Result<Exi
 
 /// Defines a service that runs this program with `serve`.
 fn definition(service: &impl Service, home: &Home) -> anyhow::Result<crate::Definition> {
-    let program = std::env::current_exe().context("cannot tell where this program lies")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut command = vec![program.into_os_string()];
     command.extend(service.arguments());
     command.push("serve".into());

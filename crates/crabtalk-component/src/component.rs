@@ -13,8 +13,8 @@ pub struct Component {
 /// An invalid name of a component.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` cannot be a component's name: it takes small letters, digits and dashes, begins with \
-     a letter and has {MAX_NAME_BYTES} bytes at most"
+    "`{0}` is not a valid component name: use at most {MAX_NAME_BYTES} lowercase letters, digits \
+     and dashes, beginning with a letter"
 )]
 pub struct InvalidName(pub String);
 

@@ -56,6 +56,6 @@ impl Home {
         let mut builder = std::fs::DirBuilder::new();
         crate::system::private(builder.recursive(true))
             .create(folder)
-            .with_context(|| format!("cannot make {}", folder.display()))
+            .with_context(|| format!("cannot create {}", folder.display()))
     }
 }

@@ -77,7 +77,7 @@ impl Listener {
             .map_err(|refusal| refusal.to_string())?;
         match uid {
             Some(uid) if self.is_private && uid != rustix::process::geteuid().as_raw() => {
-                Err(format!("it belongs to another user (uid {uid})"))
+                Err(format!("the client belongs to another user (uid {uid})"))
             }
             _ => Ok(()),
         }

@@ -60,7 +60,7 @@ pub async fn serve_http(
         .await
         .is_err()
     {
-        tracing::warn!("requests that did not end in time were dropped");
+        tracing::warn!("dropped requests that did not end in time");
     }
     Ok(())
 }

@@ -62,7 +62,7 @@ impl RequestIds {
         }
         ensure!(
             self.known.len() < MAX_SEEN,
-            "too many requests are remembered"
+            "too many request ids are stored"
         );
         Ok(())
     }

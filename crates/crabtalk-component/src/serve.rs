@@ -71,7 +71,7 @@ pub async fn run_mcp<S: McpService>(
     match tokio::time::timeout(GRACE, serving).await {
         Ok(served) => served.context("cannot serve"),
         Err(_) => {
-            tracing::warn!("requests that did not end in time were dropped");
+            tracing::warn!("dropped requests that did not end in time");
             Ok(())
         }
     }

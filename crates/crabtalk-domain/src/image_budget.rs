@@ -15,7 +15,7 @@ const MAX_IMAGES: usize = 20;
 const MAX_TEXT: usize = 15 << 20;
 
 /// The reason in the note of an old image.
-const TOO_OLD: &str = "newer ones have taken its place; get it again if it is needed";
+const TOO_OLD: &str = "newer images replaced it; get it again if you need it";
 
 /// The note that replaces a dropped image.
 pub(crate) fn note(image: &Image) -> String {
@@ -109,7 +109,7 @@ mod tests {
         let results = results.filter(|(_, m)| m.tool_calls.is_empty());
         results
             .filter(|(_, message)| {
-                let is_told = message.content.contains("newer ones have taken its place");
+                let is_told = message.content.contains("newer images replaced it");
                 assert_ne!(is_told, !message.images.is_empty());
                 !is_told
             })

@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(result.images.len(), 8);
         assert_eq!(
             result.content,
-            "seen\n[image/png, 1 bytes, not shown: a result shows 8 images at most]"
+            "seen\n[image/png, 1 bytes, not shown: a result has more than 8 images, which is the limit]"
         );
         let blind = result.with_notes(|image| Some(image.note_why("y")));
         assert_eq!(blind.images, []);
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(shown.images.len(), 8);
         assert_eq!(
             shown.content,
-            "hi\n[image/png, 1 bytes, not shown: a message shows 8 images at most]"
+            "hi\n[image/png, 1 bytes, not shown: a message has more than 8 images, which is the limit]"
         );
         assert_eq!(
             Message::assistant("hi").with_images(vec![image]).content,

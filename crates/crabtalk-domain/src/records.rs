@@ -56,8 +56,8 @@ pub enum Error {
     },
     /// Entries of the audit were changed or removed; holds the fault.
     #[error(
-        "the audit chain is broken: {0}; `crabtalk audit verify` names the first bad entry, \
-         `crabtalk audit new-chain` keeps the entries and begins a new chain"
+        "the chain of the audit is broken: {0}; `crabtalk audit verify` names the first wrong \
+         entry, `crabtalk audit new-chain` keeps all entries and begins a new chain"
     )]
     BrokenChain(String),
     /// Any other failure.

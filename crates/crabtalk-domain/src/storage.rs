@@ -95,7 +95,7 @@ pub struct Opened {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The named object is not in the store, or was removed concurrently. Holds the name.
-    #[error("there is no {0}; `crabtalk conversations` lists what there is")]
+    #[error("there is no {0}; see `crabtalk conversations`")]
     NotFound(String),
     /// Restoring from the trash would replace an existing object, which must be moved first.
     #[error("{0}")]
@@ -104,7 +104,7 @@ pub enum Error {
     #[error("{0:?} is not the name of a conversation's log")]
     BadId(LogId),
     /// A line that the history depends on cannot be read.
-    #[error("{log}:{line}: {reason}; mend the line or move the log away, nothing was changed")]
+    #[error("{log}:{line}: {reason}; nothing was changed: repair the line or move the log away")]
     Broken {
         /// The log.
         log: String,

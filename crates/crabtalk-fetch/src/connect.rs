@@ -117,7 +117,7 @@ impl Connector {
                 return Err(Error::Forbidden { host, address });
             }
         }
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         for address in addresses.into_iter().take(MAX_TRIED) {
             match TcpStream::connect(SocketAddr::new(address, port)).await {
                 Ok(stream) => return Ok(stream),

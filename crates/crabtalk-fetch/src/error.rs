@@ -51,7 +51,7 @@ pub enum Error {
         why: String,
     },
     /// The connection ended, or was not HTTP, before the page was complete.
-    #[error("`{host}` broke off: {source}")]
+    #[error("`{host}` closed the connection: {source}")]
     Http {
         /// The server.
         host: String,

@@ -217,13 +217,13 @@ fn checked(text: &str) -> Result<Url, Error> {
     }
     let mut url = Url::parse(text.trim()).map_err(|e| failed(&e.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(failed("only http and https are fetched"));
+        return Err(failed("only http and https are supported"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(failed("it holds a name or a password, which is never sent"));
+        return Err(failed("it contains a user name or a password; remove them"));
     }
     if url.host_str().is_none_or(str::is_empty) {
-        return Err(failed("it names no server"));
+        return Err(failed("it has no host"));
     }
     url.set_fragment(None);
     Ok(url)
@@ -237,7 +237,7 @@ fn next(from: &Url, head: &http::response::Parts) -> Result<Url, Error> {
         return Err(Error::Status {
             url: from.to_string(),
             status: head.status,
-            text: "the redirect has no target".to_owned(),
+            text: "the redirect has no valid target".to_owned(),
         });
     };
     let joined = from.join(target).map_err(|e| Error::Url {

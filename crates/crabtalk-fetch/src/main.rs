@@ -60,7 +60,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             if page.cut {
                 writeln!(
                     std::io::stderr(),
-                    "crabtalk-fetch: the page is longer and was cut"
+                    "crabtalk-fetch: the page is longer than the limit and was cut"
                 )?;
             }
             Ok(ExitCode::SUCCESS)

@@ -15,7 +15,7 @@ pub enum Error {
     #[error("is not UTF-8 text")]
     NotText,
     /// The file is a dangling link.
-    #[error("is a link that leads nowhere")]
+    #[error("is a link whose target does not exist")]
     LeadsNowhere,
     /// The operating system returned an error.
     #[error("cannot be read: {0}")]

@@ -152,6 +152,6 @@ mod tests {
         let path = folder.path().join("a");
         symlink(folder.path().join("b"), &path).unwrap();
         let error = if_there(read(&path, 9)).unwrap_err();
-        assert_eq!(error.to_string(), "is a link that leads nowhere");
+        assert_eq!(error.to_string(), "is a link whose target does not exist");
     }
 }

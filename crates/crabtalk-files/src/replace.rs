@@ -57,7 +57,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     match system::create_private(folder) {
         Err(error) if in_place(&error) => Err(io::Error::new(
             io::ErrorKind::NotADirectory,
-            "something else is where its folder should be",
+            "another kind of file exists at the path of the folder",
         )),
         created => created,
     }

@@ -52,7 +52,7 @@ pub(crate) fn other_kind(file: &File) -> io::Result<Option<&'static str>> {
         FileType::Fifo => Some("a pipe"),
         FileType::Socket => Some("a socket"),
         FileType::CharacterDevice | FileType::BlockDevice => Some("a device"),
-        FileType::Symlink | FileType::Unknown => Some("something else"),
+        FileType::Symlink | FileType::Unknown => Some("an unknown kind of file"),
     })
 }
 

@@ -32,7 +32,7 @@ pub enum TablesError {
         why: String,
     },
     /// The file was edited at the same time, and that edit is not overwritten.
-    #[error("{} was edited since it was read: reload, and do it again", .0.display())]
+    #[error("{} was edited since it was read: reload, then try again", .0.display())]
     Conflict(PathBuf),
     /// The file could not be written, usually for lack of space or rights.
     #[error("cannot write {}: {error}", path.display())]
@@ -139,7 +139,7 @@ impl TablesEdit {
         let Some(tables) = item.as_array_of_tables_mut() else {
             return Err(TablesError::Unreadable {
                 path: self.path.clone(),
-                why: format!("{key} has to be written as [[{key}]]"),
+                why: format!("{key} must be written as [[{key}]]"),
             });
         };
         let is_first = tables.is_empty();

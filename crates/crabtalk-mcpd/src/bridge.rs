@@ -87,7 +87,9 @@ pub(crate) struct Bridge {
 
 impl Bridge {
     pub(crate) fn new(server: Peer<RoleClient>, sessions: Arc<Sessions>) -> anyhow::Result<Self> {
-        let told = server.peer_info().context("it did not send its name")?;
+        let told = server
+            .peer_info()
+            .context("the server sent no handshake result")?;
         let mut says = InitializeResult::new(told.capabilities.clone());
         if let Some(info) = &told.server_info {
             says.server_info = info.clone();
@@ -108,10 +110,7 @@ impl Bridge {
         context: RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
         if self.sessions.register().requests.len() >= MAX_REQUESTS {
-            return Err(ErrorData::internal_error(
-                "too many requests at a time",
-                None,
-            ));
+            return Err(ErrorData::internal_error("too many requests at once", None));
         }
         let asked = PendingRequest {
             number: 0,
@@ -136,7 +135,7 @@ impl Bridge {
         }
         // Fails only if the server is about to end.
         let _ = handle.cancel(None).await;
-        Err(ErrorData::internal_error("it was cancelled", None))
+        Err(ErrorData::internal_error("the request was cancelled", None))
     }
 }
 

@@ -41,8 +41,8 @@ pub(crate) async fn run(
     home: Home,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let children = Children::adopt().context("cannot watch over processes")?;
-    let program = GuardianCommand::own().context("cannot tell where this program lies")?;
+    let children = Children::adopt().context("cannot adopt child processes")?;
+    let program = GuardianCommand::own().context("cannot find the path of this program")?;
     let guardian = Guardian::new(program, children);
     let mut pause = FIRST_PAUSE;
     while !stop.is_cancelled() {
@@ -60,11 +60,7 @@ pub(crate) async fn run(
         let why = lived
             .err()
             .map_or_else(|| "it ended".to_owned(), |e| format!("{e:#}"));
-        tracing::warn!(
-            server = component.name(),
-            ?pause,
-            "{why}; it is started again"
-        );
+        tracing::warn!(server = component.name(), ?pause, "{why}; restarting it");
         tokio::select! {
             () = stop.cancelled() => {}
             () = tokio::time::sleep(pause) => {}
@@ -177,9 +173,9 @@ fn told(end: &ExitStatus) -> String {
             ..
         } => format!("signal {signal} ended it"),
         ExitStatus::Ended { .. } => "it ended".to_owned(),
-        ExitStatus::NotStarted { why } => format!("it does not start: {why}"),
+        ExitStatus::NotStarted { why } => format!("it cannot be started: {why}"),
         ExitStatus::GuardianKilled => "its guardian was killed".to_owned(),
-        ExitStatus::Lost { why } => format!("it is lost: {why}"),
+        ExitStatus::Lost { why } => format!("its state is unknown: {why}"),
     }
 }
 

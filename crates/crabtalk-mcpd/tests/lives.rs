@@ -260,7 +260,7 @@ fn a_server_that_ends_is_started_again_and_leaves_nothing() {
     for pid in &before {
         until("the end of what was left", || is_gone(*pid).then_some(()));
     }
-    let why = "it ended with code 9; it is started again";
+    let why = "it ended with code 9; restarting it";
     until("the log", || keeper.log().contains(why).then_some(()));
     let after = pids(&mut second);
     assert!(after.iter().all(|pid| !is_gone(*pid)));
@@ -302,7 +302,7 @@ fn one_that_does_not_begin_is_named_and_tried_again() {
     }
     let keeper = start("env = { FAILS = \"1\" }");
     until("three attempts", || {
-        (keeper.log().matches("it is started again").count() >= 3).then_some(())
+        (keeper.log().matches("restarting it").count() >= 3).then_some(())
     });
     let log = keeper.log();
     assert!(
@@ -329,7 +329,7 @@ fn one_that_does_not_begin_is_named_and_tried_again() {
     assert!(code == Some(1) && said.contains("[server.b]"), "{said}");
     let (code, said) = run("../x");
     assert!(
-        code == Some(2) && said.contains("cannot be a component's name"),
+        code == Some(2) && said.contains("is not a valid component name"),
         "{said}"
     );
 }

@@ -20,7 +20,7 @@ pub enum FrameError {
     #[error("the peer closed the connection")]
     Closed,
     /// The peer closed within a frame.
-    #[error("the connection ended within a frame: {declared} bytes were announced, {got} came")]
+    #[error("the connection ended within a frame: received {got} of {declared} bytes")]
     Truncated {
         /// The declared length of the payload.
         declared: usize,
@@ -40,7 +40,7 @@ pub enum FrameError {
 
 /// A payload longer than the limit, which is [`MAX_FRAME`] at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of {declared} bytes is above the limit of {limit} bytes")]
+#[error("a frame of {declared} bytes exceeds the limit of {limit} bytes")]
 pub struct TooLarge {
     /// Its length in bytes.
     pub declared: usize,

@@ -13,11 +13,11 @@ pub enum ClientError {
     #[error(transparent)]
     Connection(#[from] FrameError),
     /// The answer has an unexpected type: the daemon has another version, or the connection is out of step; reconnect.
-    #[error("the daemon's answer is not the {0} that belongs to the request")]
+    #[error("unexpected answer from the daemon: expected {0}")]
     Unexpected(&'static str),
     /// An earlier reply on this connection was dropped before its end; its remaining
     /// messages would be read as the answer.
-    #[error("an earlier reply on this connection was not read to its end; open another connection")]
+    #[error("an earlier reply on this connection was not read completely; open another connection")]
     Unfinished,
 }
 

@@ -132,7 +132,8 @@ fn not_built(operation: &str, version: &str) -> Status {
 
 fn unknown(version: &str) -> Status {
     Status::bad_request(format!(
-        "daemon {version} does not know this request; a newer daemon might, or it was empty"
+        "daemon {version} does not know this request, or the request was empty; a newer daemon may \
+         know it"
     ))
 }
 

@@ -46,7 +46,7 @@ pub enum Error {
     #[error("{0} is outside the searched folders; see `crabtalk-search list`")]
     Unknown(String),
     /// The query has no words.
-    #[error("`{0}` has no words to search for")]
+    #[error("`{0}` contains no words to search for")]
     NoWords(String),
 }
 

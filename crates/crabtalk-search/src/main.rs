@@ -82,7 +82,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             let folder = named(&folder, &search)?;
             home.make(&home.path().join("config"))?;
             if !Settings::change(&search.settings_file(), &folder, true)? {
-                writeln!(out, "{} was there already", folder.display())?;
+                writeln!(out, "{} was added already", folder.display())?;
             }
             update(&search, &mut out)?;
         }
@@ -93,7 +93,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
                 .or_else(|_| std::path::absolute(&folder))?;
             if !Settings::change(&search.settings_file(), &folder, false)? {
                 bail!(
-                    "{} is not searched; see `crabtalk-search list`",
+                    "{} is not a searched folder; see `crabtalk-search list`",
                     folder.display()
                 );
             }
@@ -109,7 +109,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Search { words, limit, json } => {
             let settings = search.settings()?;
             if settings.folders.is_empty() {
-                bail!("no folder is searched yet; `crabtalk-search add FOLDER` adds one");
+                bail!("there is no folder to search; add one with `crabtalk-search add FOLDER`");
             }
             let mut index = search.index()?;
             report(&index.update(&settings, &search.except(), None)?);
@@ -149,10 +149,10 @@ fn named(folder: &Path, search: &Search) -> anyhow::Result<PathBuf> {
         bail!("{} is not a folder", path.display());
     }
     if path.parent().is_none() {
-        bail!("the whole machine is not searched; name the folders that you mean");
+        bail!("cannot search the root folder; name the folders to search");
     }
     if path.starts_with(search.except()) {
-        bail!("the home of CrabTalk is not searched");
+        bail!("cannot search the home of CrabTalk");
     }
     Ok(path)
 }
@@ -163,7 +163,7 @@ fn update(search: &Search, out: &mut impl Write) -> anyhow::Result<()> {
     report(&updated);
     writeln!(
         out,
-        "{} files read, {} removed, {} in all",
+        "{} files read, {} removed, {} in total",
         updated.read,
         updated.removed,
         index.files()?

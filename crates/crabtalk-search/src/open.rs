@@ -68,7 +68,7 @@ pub(crate) fn file_at(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Opened
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is not a regular file",
+            "not a regular file",
         ));
     }
     let nanoseconds = |secs: i64, nanos: i64| secs.saturating_mul(1_000_000_000) + nanos;

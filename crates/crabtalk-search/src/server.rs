@@ -74,7 +74,7 @@ impl Search {
         let updated = index.update(settings, &self.except(), Some(until))?;
         let note = match (updated.complete, updated.failed.is_empty()) {
             (false, _) => Some(format!(
-                "the folders are still being read; {} files are known so far",
+                "indexing is not complete; {} files are indexed so far",
                 index.files()?
             )),
             (true, false) => Some(format!("cannot read {}", updated.failed.join(", "))),
@@ -87,7 +87,8 @@ impl Search {
         let settings = self.settings()?;
         if settings.folders.is_empty() {
             return Ok(
-                "No folder is searched yet; a person adds one with `crabtalk-search add FOLDER`."
+                "There is no folder to search; the user can add one with `crabtalk-search add \
+                 FOLDER`."
                     .into(),
             );
         }
@@ -97,7 +98,7 @@ impl Search {
             let _ = writeln!(out, "{}:{}\n{}\n", hit.path.display(), hit.line, hit.text);
         }
         if out.is_empty() {
-            out.push_str("Nothing was found.\n");
+            out.push_str("Nothing found.\n");
         }
         if let Some(note) = note {
             let _ = write!(out, "[{note}]");
@@ -124,7 +125,7 @@ impl Search {
         if next <= shown.total {
             let _ = write!(
                 out,
-                "[{} lines in all; go on with line = {next}]",
+                "[{} lines in total; continue with line = {next}]",
                 shown.total
             );
         }
@@ -151,12 +152,12 @@ impl Search {
                 Ok(updated) if !updated.complete && updated.read > 0 => continue,
                 Ok(updated) => {
                     if updated.read + updated.removed > 0 {
-                        tracing::info!(updated.read, updated.removed, "the folders changed");
+                        tracing::info!(updated.read, updated.removed, "updated the index");
                     }
                     PAUSE.max(begun.elapsed() * PAUSE_TIMES)
                 }
                 Err(e) => {
-                    tracing::warn!(error = %format!("{e:#}"), "the index is not up to date");
+                    tracing::warn!(error = %format!("{e:#}"), "cannot update the index");
                     PAUSE
                 }
             };

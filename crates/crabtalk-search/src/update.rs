@@ -85,7 +85,10 @@ impl Index {
                 pass.visit(parent, name, path)
             });
             if std::mem::take(&mut pass.has_more) {
-                walk.tell(folder, &format!("only {MAX_FILES} files are taken in all"));
+                walk.tell(
+                    folder,
+                    &format!("only {MAX_FILES} files are indexed in total"),
+                );
             }
             match walked {
                 Ok(all) => updated.complete &= all,

@@ -66,14 +66,17 @@ impl Walk<'_> {
             return ControlFlow::Continue(());
         }
         if ignores.len() >= MAX_DEPTH {
-            self.tell(path, &format!("it lies {MAX_DEPTH} folders deep"));
+            self.tell(
+                path,
+                &format!("it is {MAX_DEPTH} folders deep, which is the limit"),
+            );
             return ControlFlow::Continue(());
         }
         ignores.push(ignore_files(fd.as_fd(), path));
         let mut flow = ControlFlow::Continue(());
         let names = names(&fd);
         if names.len() >= MAX_NAMES {
-            self.tell(path, &format!("only {MAX_NAMES} of its names are read"));
+            self.tell(path, &format!("only {MAX_NAMES} of its files are read"));
         }
         for (name, kind) in names {
             let below = path.join(&name);

@@ -60,7 +60,7 @@ fn of_daemon(page: &mut Page, stats: &DaemonStats) {
     let gauges: [(&str, &str, u64); 6] = [
         (
             "crabtalk_uptime_seconds",
-            "Since the daemon was started.",
+            "Seconds since the daemon started.",
             stats.uptime_secs,
         ),
         (
@@ -81,7 +81,7 @@ fn of_daemon(page: &mut Page, stats: &DaemonStats) {
         ),
         (
             "crabtalk_resident_memory_bytes",
-            "Resident memory.",
+            "Resident memory in bytes.",
             stats.rss_bytes,
         ),
     ];
@@ -91,7 +91,7 @@ fn of_daemon(page: &mut Page, stats: &DaemonStats) {
     page.one(
         "crabtalk_scope_violations_total",
         "counter",
-        "Tool calls refused for scope since the daemon was started.",
+        "Tool calls refused for scope since the daemon started.",
         stats.scope_violations,
     );
     let failed = |state: &str| stats.services.iter().filter(|s| s.state == state).count();
@@ -123,7 +123,7 @@ fn of_agents(page: &mut Page, stats: &DaemonStats) {
         ),
         (
             "crabtalk_tokens_today",
-            "Tokens since local midnight; what was cached counts as input too.",
+            "Tokens since local midnight; cached tokens also count as input.",
             &[
                 ("input", |row| count(row.prompt_tokens)),
                 ("output", |row| count(row.completion_tokens)),
@@ -149,17 +149,13 @@ fn of_agents(page: &mut Page, stats: &DaemonStats) {
 }
 
 fn counted(page: &mut Page, figures: &Figures) {
-    page.metric(
-        "crabtalk_runs_total",
-        "counter",
-        "Runs that ended, by how they ended.",
-    );
+    page.metric("crabtalk_runs_total", "counter", "Ended runs by outcome.");
     for ((agent, outcome), count) in &figures.runs {
         let labels = [("agent", agent.as_str()), ("outcome", outcome.as_str())];
         page.value("crabtalk_runs_total", &labels, count);
     }
     let name = "crabtalk_run_duration_seconds";
-    page.metric(name, "histogram", "How long runs took.");
+    page.metric(name, "histogram", "Duration of runs in seconds.");
     for (agent, times) in &figures.times {
         let bucket = format!("{name}_bucket");
         for (bound, within) in BOUNDS.iter().zip(&times.within) {
@@ -171,7 +167,7 @@ fn counted(page: &mut Page, figures: &Figures) {
         page.value(&format!("{name}_count"), &[("agent", agent)], times.count);
     }
     let name = "crabtalk_tool_calls_total";
-    page.metric(name, "counter", "Tool calls that ended.");
+    page.metric(name, "counter", "Ended tool calls.");
     for ((tool, failed), count) in &figures.tools {
         let outcome = if *failed { "error" } else { "ok" };
         page.value(name, &[("tool", tool), ("outcome", outcome)], count);
@@ -179,17 +175,17 @@ fn counted(page: &mut Page, figures: &Figures) {
     let rest = [
         (
             "crabtalk_asks_total",
-            "Questions and approvals that runs asked for.",
+            "Questions and approvals that runs requested.",
             figures.asks,
         ),
         (
             "crabtalk_compactions_total",
-            "Histories that were compacted, or could not be.",
+            "Compactions, including failed ones.",
             figures.compactions,
         ),
         (
             "crabtalk_missed_events_total",
-            "Events that were lost on the way here; counts are too low by them.",
+            "Events lost between the daemon and this component; the counters lack them.",
             figures.missed,
         ),
     ];

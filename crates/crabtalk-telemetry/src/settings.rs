@@ -44,7 +44,7 @@ impl Settings {
         let settings: Self = toml::from_str(text)?;
         ensure!(
             settings.prometheus.is_some() || settings.otlp.is_some(),
-            "it names no receiver: write [prometheus] with `listen`, or [otlp] with `endpoint`"
+            "it has no receiver: add [prometheus] with `listen`, or [otlp] with `endpoint`"
         );
         if let Some(otlp) = &settings.otlp {
             let rest = otlp.endpoint.strip_prefix("http://");

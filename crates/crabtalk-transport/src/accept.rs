@@ -148,7 +148,7 @@ async fn drain(mut connections: JoinSet<Result<(), Ended>>) {
     };
     if tokio::time::timeout(DRAIN_TIME, all).await.is_err() {
         let open = connections.len();
-        tracing::warn!(open, "connections closed: their replies took too long");
+        tracing::warn!(open, "closed connections whose replies took too long");
         connections.shutdown().await;
     }
 }

@@ -41,7 +41,7 @@ pub(crate) enum Ended {
     /// The client's bytes are not valid frames.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    #[error("too many large messages were arriving at once")]
+    #[error("too many large messages arrived at once")]
     Crowded,
     #[error("the client did not authenticate within {HANDSHAKE_TIME:?}")]
     Late,

@@ -92,9 +92,12 @@ impl Crowd {
     pub(crate) fn enter(&self, source: Option<Source>) -> Result<ConnectionSlot, Status> {
         let places = self.0.limit;
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
-            tracing::warn!(limit = places, "connection refused: too many are open");
+            tracing::warn!(
+                limit = places,
+                "connection refused: too many connections are open"
+            );
             return Err(Status::too_many(format!(
-                "the daemon has {places} connections open, which is its limit; close one or raise \
+                "the daemon has {places} open connections, which is the limit; close one or raise \
                  `connections` under [limits]"
             )));
         };
@@ -103,8 +106,8 @@ impl Crowd {
             let open = sources.entry(source).or_default();
             if *open >= places - (places / PLACES_PER_SPARE) {
                 return Err(Status::too_many(format!(
-                    "{source} has {open} of the daemon's {places} connections open, which is the limit of one \
-                     source; close one or raise `connections` under [limits]"
+                    "{source} has {open} of the daemon's {places} connections, which is the limit \
+                     for one source; close one or raise `connections` under [limits]"
                 )));
             }
             *open += 1;
@@ -155,8 +158,8 @@ impl ConnectionSlot {
         let more = u32::try_from(wanted - held).unwrap_or(u32::MAX);
         let Ok(more) = Arc::clone(&self.crowd.0.bytes).try_acquire_many_owned(more) else {
             return Err(Status::shutting_down(format!(
-                "too many large messages are arriving at once: their incomplete frames may take {} MiB \
-                 together; try again later",
+                "too many large messages are arriving at once: the limit for incomplete frames is \
+                 {} MiB; try again later",
                 ALL_BYTES >> 20
             )));
         };

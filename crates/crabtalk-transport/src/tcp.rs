@@ -61,8 +61,8 @@ pub enum TcpError {
     },
     /// The pinned fingerprint does not match: pin the new one only if its owner confirms it.
     #[error(
-        "the certificate of {address} is not the pinned one: expected {expected}, got \
-         {seen}; unless its owner has made a new one, the connection is intercepted"
+        "the certificate of {address} is not the pinned one: expected {expected}, got {seen}; \
+         unless its owner created a new one, someone intercepts the connection"
     )]
     Changed {
         /// The given address.
@@ -106,7 +106,7 @@ impl TcpListener {
             let (stream, peer) = self.listener.accept().await?;
             let from = peer.ip().to_canonical();
             if !self.only.is_empty() && !self.only.contains(&from) {
-                tracing::warn!(target: "security", %from, "connection closed: it did not come from a configured proxy");
+                tracing::warn!(target: "security", %from, "connection closed: its source is not a configured proxy");
                 continue;
             }
             if let Err(error) = prepare(&stream) {

@@ -92,7 +92,7 @@ pub enum CertificateError {
     #[error("the certificate cannot be used: {0}")]
     Unusable(String),
     /// The key or the certificate could not be generated.
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     NotMade(String),
 }
 
@@ -115,7 +115,7 @@ impl Certificate {
             .map_err(|e| not_pem("certificate", e))?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| not_pem("key", e))?;
         let Some(leaf) = chain.first() else {
-            let why = "it holds no certificate".into();
+            let why = "it contains no certificate".into();
             return Err(CertificateError::NotPem {
                 what: "certificate",
                 why,

@@ -231,7 +231,7 @@ impl Accept for UnixListener {
             let credentials = match stream.peer_cred() {
                 Ok(credentials) => credentials,
                 Err(error) => {
-                    tracing::debug!(%error, "connection closed: its credentials are not known");
+                    tracing::debug!(%error, "connection closed: its credentials cannot be read");
                     continue;
                 }
             };
@@ -246,7 +246,7 @@ impl Accept for UnixListener {
             tracing::warn!(
                 uid = peer.uid,
                 pid = peer.pid,
-                "connection of another user closed"
+                "closed a connection of another user"
             );
         }
     }

@@ -181,7 +181,7 @@ async fn unknown_run_after_a_loss_is_run_gone() {
     let told = told(fake.client().stream(hello())).await;
     assert_eq!(
         told,
-        "start LOST BACK the daemon no longer has run 4: the last one is 9"
+        "start LOST BACK the daemon no longer has the events of run 4: the last one is 9"
     );
 }
 
@@ -206,8 +206,8 @@ async fn attempts_end_after_the_patience() {
     let fake = Fake::turns(turns).await;
     let client = fake.client().with_patience(Duration::from_millis(300));
     let told = told(client.attach(AttachMsg::default())).await;
-    let lost = "the connection to the daemon is lost, and reconnecting failed for 0 s: the \
-                connection to the daemon broke (the peer closed the connection)";
+    let lost = "lost the connection to the daemon, and reconnecting failed for 0 s: the \
+                connection to the daemon ended (the peer closed the connection)";
     assert_eq!(told, format!("start LOST BACK {lost}"));
 }
 

@@ -110,7 +110,7 @@ impl Manager {
     /// The path and contents of the definition file.
     pub(crate) fn file(self, definition: &Definition) -> anyhow::Result<(PathBuf, Vec<u8>)> {
         let label = definition.component.label();
-        let person = std::env::home_dir().context("cannot tell where the person's home is")?;
+        let person = std::env::home_dir().context("cannot find the user's home folder")?;
         Ok(match self {
             Self::Systemd => {
                 let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);

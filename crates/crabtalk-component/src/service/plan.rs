@@ -31,7 +31,7 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for step in &self.0 {
             match step {
-                Step::Folder(path) => writeln!(f, "# make the folder {}", path.display())?,
+                Step::Folder(path) => writeln!(f, "# create the folder {}", path.display())?,
                 Step::Write(path, contents) => {
                     writeln!(f, "# write {}", path.display())?;
                     writeln!(f, "{}", shown(contents).trim_end())?;
@@ -95,7 +95,7 @@ impl Plan {
 fn make(folder: &Path) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     let made = crate::system::private(builder.recursive(true)).create(folder);
-    made.with_context(|| format!("cannot make {}", folder.display()))
+    made.with_context(|| format!("cannot create {}", folder.display()))
 }
 
 fn write_whole(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
@@ -112,12 +112,12 @@ fn write_whole(path: &Path, contents: &[u8]) -> anyhow::Result<()> {
 }
 
 fn run(command: &[String]) -> anyhow::Result<()> {
-    let (program, arguments) = command.split_first().context("an empty command")?;
+    let (program, arguments) = command.split_first().context("the command is empty")?;
     let output = match Command::new(program).args(arguments).output() {
         Ok(output) => output,
         Err(e) if e.kind() == ErrorKind::NotFound => bail!(
-            "`{program}` is not on this machine, so it cannot run services; run the program \
-             with `serve` under whatever manages services here"
+            "`{program}` is not installed, so services cannot be managed; run the program with \
+             `serve` under this machine's service manager"
         ),
         Err(e) => return Err(e).with_context(|| format!("cannot run `{program}`")),
     };

@@ -107,7 +107,7 @@ fn told(manager: Manager, component: &Component, found: &ServiceState) -> anyhow
         Some((port, false)) => {
             writeln!(
                 out,
-                "its port file names 127.0.0.1:{port}, where nothing answers"
+                "its port file has 127.0.0.1:{port}, but nothing listens there"
             )?;
             false
         }
@@ -133,7 +133,7 @@ pub(crate) fn logs(log: &Path, lines: u32, follow: bool) -> anyhow::Result<ExitC
         return Ok(ExitCode::from(u8::from(!status.success())));
     }
     if follow {
-        bail!("following a log needs `tail`, which this system lacks");
+        bail!("cannot follow the log: `tail` is not installed");
     }
     let mut file = std::fs::File::open(log)
         .with_context(|| format!("cannot open the log {}", log.display()))?;

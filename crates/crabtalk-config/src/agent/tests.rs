@@ -226,7 +226,7 @@ fn broken_file_breaks_only_its_own_agent() {
             "b.md: the name of the agent B differs only in case: rename one of the files",
             "bad name.md: \"bad name\" is not an agent's name: use 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit",
             "broken.md:2:8: not valid YAML: unclosed bracket '['",
-            "cannot read gone.md: is a link that leads nowhere",
+            "cannot read gone.md: is a link whose target does not exist",
         ]
     );
     assert!(load_agents(&folder.path().join("none")).unwrap().is_empty());

@@ -260,7 +260,7 @@ async fn too_many(dialect: Dialect) -> Cell {
         bench.send(&asked).await.expect("a valid request");
         let body = bench.server.requests()[step].text.clone();
         assert!(body.contains(&part(dialect, &image)), "{body}");
-        sent.push(body.matches("newer ones have taken its place").count());
+        sent.push(body.matches("newer images replaced it").count());
     }
     assert_eq!((sent[19], sent[20], sent[29]), (0, 11, 11));
     Cell::Holds

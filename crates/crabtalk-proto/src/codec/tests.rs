@@ -39,7 +39,7 @@ fn end_within_a_length_is_clean() {
             None => assert!(matches!(error, FrameError::Closed), "{cut}: {error}"),
             Some(came) => {
                 let expected = format!(
-                    "the connection ended within a frame: {} bytes were announced, {came} came",
+                    "the connection ended within a frame: received {came} of {} bytes",
                     whole.len() - HEADER
                 );
                 assert_eq!(error.to_string(), expected);

@@ -32,7 +32,7 @@ pub async fn fingerprint_of(address: &str) -> Result<Fingerprint, TcpError> {
     let seen = verifier.seen.get().copied();
     seen.ok_or_else(|| TcpError::NoTls {
         address: address.to_owned(),
-        why: "it showed no certificate".into(),
+        why: "the server sent no certificate".into(),
     })
 }
 

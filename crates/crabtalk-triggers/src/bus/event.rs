@@ -10,13 +10,13 @@ pub const MAX_PAYLOAD_BYTES: usize = 256 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSource {
     /// The source is empty.
-    #[error("a source is needed, for instance `build:failed`")]
+    #[error("the source is empty; give one, such as `build:failed`")]
     Empty,
     /// The source is too long; holds its bytes.
-    #[error("a source has {MAX_SOURCE_BYTES} bytes at most, this one has {0}")]
+    #[error("the source has {0} bytes, the limit is {MAX_SOURCE_BYTES}")]
     TooLong(usize),
     /// The source has a character that would break a table or a log.
-    #[error("a source has no spaces or control characters")]
+    #[error("a source cannot contain spaces or control characters")]
     Odd,
     /// The source has a wildcard, which only subscriptions may have.
     #[error("`*` and `?` are wildcards of subscriptions; give the whole source of an event")]

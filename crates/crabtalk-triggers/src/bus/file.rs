@@ -17,8 +17,8 @@ pub const MAX_SUBSCRIPTIONS: usize = 1000;
 const ENTRIES: &str = "subscription";
 
 /// The head of a file that the daemon creates.
-const HEAD: &str = "# Which agents run when an event comes. `crabtalk subscriptions` lists and changes them;\n\
-     # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
+const HEAD: &str = "# Subscriptions start agents when an event is published. `crabtalk subscriptions` changes them.\n\
+     # After an edit by hand, run `crabtalk daemon reload`.\n";
 
 /// `[[subscription]]` tables.
 pub const SUBSCRIPTIONS: Kind = Kind {
@@ -184,7 +184,7 @@ mod tests {
         edit.add(table(&one)).expect("added");
         edit.save().expect("saved");
         let text = std::fs::read_to_string(&path).expect("there");
-        assert!(text.starts_with("# Which agents run"), "{text}");
+        assert!(text.starts_with("# Subscriptions start agents"), "{text}");
         assert_eq!(
             read_subscriptions(&path).expect("read").subscriptions,
             [one]

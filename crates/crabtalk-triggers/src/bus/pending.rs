@@ -19,12 +19,13 @@ pub enum PublishError {
     TooLong(#[from] TooLong),
     /// Too many events wait; retry later.
     #[error(
-        "{MAX_PENDING} events, or {} MiB of them, wait for agents to run: publish again later",
+        "{MAX_PENDING} events, or {} MiB of them, are waiting, which is the limit: publish again \
+         later",
         MAX_PENDING_BYTES / 1024 / 1024
     )]
     Full,
     /// The records could not be written, so that the event fires nothing.
-    #[error("the event could not be kept: {0}")]
+    #[error("the event could not be stored: {0}")]
     Unrecorded(#[from] records::Error),
 }
 

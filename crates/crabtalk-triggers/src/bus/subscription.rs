@@ -30,7 +30,7 @@ pub enum SubscriptionError {
     #[error("target_agent: {0}")]
     Agent(String),
     /// The id is missing.
-    #[error("it has no id: give it a number that no subscription has had")]
+    #[error("it has no id: give it a number that was never used")]
     NoId,
 }
 

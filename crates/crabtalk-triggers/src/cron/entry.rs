@@ -87,10 +87,12 @@ pub enum Invalid {
     #[error("an entry needs a skill, a content, or both")]
     Nothing,
     /// A single time has quiet hours, which would prevent it or have no effect.
-    #[error("quiet hours and a single time (`at`) do not go together: choose another time")]
+    #[error("an entry with a single time (`at`) cannot have quiet hours: choose another time")]
     QuietAt,
     /// The time of day has no date, so that each start would resolve it differently.
-    #[error("at = {0:?} needs its date: write 2026-12-24T17:30, or add the entry with a command")]
+    #[error(
+        "at = {0:?} has no date: write 2026-12-24T17:30, or add the entry with `crabtalk cron add`"
+    )]
     Undated(String),
     /// The time is invalid, in the past or too far ahead.
     #[error(transparent)]
@@ -105,7 +107,7 @@ pub enum Invalid {
     #[error("{0}")]
     Quiet(String),
     /// A key of a few known values has another one.
-    #[error("{key} is {value:?}; it may be {allowed}")]
+    #[error("{key} is {value:?}; allowed are {allowed}")]
     Choice {
         /// Which key.
         key: &'static str,
@@ -123,7 +125,7 @@ pub enum Invalid {
         limit: usize,
     },
     /// The sender is reserved for the daemon; `cron` and `cron:*` are allowed.
-    #[error("the sender {0:?} is the daemon's own: choose another")]
+    #[error("the sender {0:?} is reserved for the daemon: choose another")]
     Reserved(String),
     /// The folder is relative; it must begin with `/` or `~`.
     #[error("the cwd {0:?} is not absolute")]

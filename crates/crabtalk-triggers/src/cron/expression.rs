@@ -47,7 +47,7 @@ pub enum BadExpression {
         allowed: &'static str,
     },
     /// All fields are valid but no date matches them, as with February 30.
-    #[error("{0:?} never fires: no month that it names has such a day")]
+    #[error("{0:?} never fires: none of its months has such a day")]
     Never(String),
     /// The expression is too long.
     #[error("a schedule has at most {MAX_BYTES} bytes")]

@@ -17,8 +17,8 @@ const MAX_BYTES: u64 = 16 * 1024 * 1024;
 const ENTRIES: &str = "cron";
 
 /// The head of a file that the daemon creates.
-const HEAD: &str = "# Entries that start runs on a schedule. `crabtalk cron` lists and changes them;\n\
-     # they may be edited by hand too, and count after `crabtalk daemon reload`.\n";
+const HEAD: &str = "# Entries that start runs on a schedule. `crabtalk cron` changes them.\n\
+     # After an edit by hand, run `crabtalk daemon reload`.\n";
 
 /// `[[cron]]` tables.
 pub const CRONS: Kind = Kind {
@@ -115,7 +115,7 @@ pub fn read_crons(path: &Path, around: Surroundings<'_>) -> Result<Read, TablesE
             let (draft, problem) = draft(table);
             let id = Some(draft.id).filter(|id| *id > 0);
             let taken = problem.and_then(|()| {
-                let id = id.ok_or("it has no id: give it a number that no entry has had")?;
+                let id = id.ok_or("it has no id: give it a number that was never used")?;
                 if read.entries.len() >= around.limit {
                     return Err(format!(
                         "there are more than {} entries, the limit ([limits] crons)",

@@ -25,7 +25,8 @@ impl Quiet {
         let (start, end) = (read(start)?, read(end)?);
         match (start, end) {
             (Some(start), Some(end)) if start == end => Err(format!(
-                "quiet hours from {start:.5} to {end:.5} are ambiguous: give two different times",
+                "quiet hours from {start:.5} to {end:.5} begin and end at the same time: give two \
+                 different times",
                 start = start.to_string(),
                 end = end.to_string()
             )),
@@ -100,6 +101,6 @@ mod tests {
             assert!(Quiet::parse(Some("23:00"), Some(bad)).is_err(), "{bad}");
         }
         let same = Quiet::parse(Some("7:00"), Some("07:00")).unwrap_err();
-        assert!(same.contains("are ambiguous"), "{same}");
+        assert!(same.contains("begin and end at the same time"), "{same}");
     }
 }

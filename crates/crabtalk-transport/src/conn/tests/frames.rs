@@ -24,7 +24,7 @@ async fn frame_above_the_limit_closes_the_connection() {
     write(&mut fixture.client, &[1, 0, 0, 1, 0x0a]).await;
     assert_eq!(
         fixture.next().await,
-        "413: a frame of 16777217 bytes is above the limit of 16777216 bytes"
+        "413: a frame of 16777217 bytes exceeds the limit of 16777216 bytes"
     );
     assert_eq!(fixture.next().await, "closed");
     let ended = fixture.ended().await;
@@ -41,7 +41,7 @@ async fn end_within_a_payload_is_an_error() {
         (&[0, 0, 0][..], None),
         (
             &[0, 0, 0, 9, 1, 2][..],
-            Some("the connection ended within a frame: 9 bytes were announced, 2 came"),
+            Some("the connection ended within a frame: received 2 of 9 bytes"),
         ),
     ] {
         let mut fixture = Fixture::new();

@@ -116,7 +116,7 @@ async fn unauthenticated_client_may_send_small_frames_only() {
     let refused = next(&mut client).await;
     assert_eq!(
         refused,
-        "413: a frame of 4097 bytes is above the limit of 4096 bytes"
+        "413: a frame of 4097 bytes exceeds the limit of 4096 bytes"
     );
     assert_eq!(next(&mut client).await, "closed");
 }

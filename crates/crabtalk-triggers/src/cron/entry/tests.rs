@@ -91,7 +91,7 @@ fn invalid_drafts_have_clear_errors() {
             },
         ),
         (
-            "the daemon's own",
+            "reserved for the daemon",
             Draft {
                 sender: "event:x".into(),
                 ..draft()

@@ -160,7 +160,7 @@ impl Field {
         match number {
             Some(number) if (self.first..=self.last).contains(&number) => Ok(number),
             _ if text.is_empty() => Err("a value is missing".into()),
-            _ => Err(format!("{text:?} is not valid")),
+            _ => Err(format!("{text:?} is not a valid value")),
         }
     }
 }
