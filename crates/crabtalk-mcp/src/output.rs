@@ -154,7 +154,7 @@ async fn shortened(text: String, key: &ConversationKey, outputs: &dyn Outputs) -
     let tail = text.ceil_char_boundary(text.len() - MAX_TEXT / 2);
     let whole = match outputs.keep(key, text.clone().into_bytes()).await {
         Ok(path) => format!("the whole output is in {}", path.display()),
-        Err(why) => format!("the whole output could not be saved: {why}"),
+        Err(why) => format!("the whole output could not be kept: {why}"),
     };
     format!(
         "{}\n[... {} of {} bytes are not shown; {whole}]\n{}",

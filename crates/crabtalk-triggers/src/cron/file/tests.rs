@@ -137,7 +137,7 @@ fn broken_entries_are_reported_by_line() {
         "12 Some(3) another entry has the id 3",
         "16 Some(4) schedule must be a string in quotes",
         "20 Some(5) the key \"schedul\" is unknown",
-        "24 Some(6) at = \"17:30\" needs its date",
+        "24 Some(6) at = \"17:30\" has no date",
         "28 None id must be a number",
         "32 Some(7) unknown time zone \"Mars/X\"",
         "37 None \"crons\" is unknown",

@@ -44,7 +44,7 @@ async fn steering_message_of_a_dead_run_is_shown_once() {
     one.types("and now");
     let order = [
         "\u{203a} begin",
-        "the run failed: the daemon stopped while",
+        "the run failed: the daemon stopped during",
         "\u{203a} be brief",
         "\u{203a} and now",
         "The next answer.",
@@ -88,7 +88,7 @@ async fn queued_messages_wait_for_another_daemon() {
     let screen = one.shows("The fourth answer.", 1).await;
     let order = [
         "\u{203a} question one",
-        "the run failed: the daemon stopped while",
+        "the run failed: the daemon stopped during",
         "\u{203a} question two",
         "The second answer.",
         "\u{203a} question three",
