@@ -211,7 +211,7 @@ impl Database {
     fn closed(&self) -> Error {
         Error::Failed {
             store: self.path().display().to_string(),
-            reason: "its thread could not be started or has ended".to_owned(),
+            reason: "the database thread could not start or has ended".to_owned(),
         }
     }
 }

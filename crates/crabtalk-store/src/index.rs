@@ -173,7 +173,7 @@ impl Names {
 
     /// Continues without the table, which can be rebuilt at any time.
     fn without_table(&mut self, error: &records::Error) -> Result<(), Error> {
-        tracing::warn!(%error, "conversations are listed without their index");
+        tracing::warn!(%error, "listing conversations without the index");
         self.seen = None;
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Names {
         match note(&self.table, state) {
             Ok(()) => self.seen = state,
             Err(error) => {
-                tracing::warn!(%error, "the index of conversations is behind");
+                tracing::warn!(%error, "the index of conversations is out of date");
                 self.list_again();
             }
         }

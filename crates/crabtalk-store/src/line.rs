@@ -105,7 +105,7 @@ impl Head {
 pub(crate) fn parse_head(bytes: &[u8]) -> Result<Head, String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     object(bytes)?;
-    serde_json::from_slice(bytes).map_err(|e| format!("it is not the metadata of a log: {e}"))
+    serde_json::from_slice(bytes).map_err(|e| format!("the line is not the metadata of a log: {e}"))
 }
 
 /// Parses a line after the first; the error describes the fault.
@@ -220,8 +220,8 @@ pub(crate) fn kind(bytes: &[u8]) -> Kind {
 fn object(bytes: &[u8]) -> Result<(), String> {
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
         Some(b'{') => Ok(()),
-        Some(_) => Err("it is not a JSON object".into()),
-        None => Err("it is empty".into()),
+        Some(_) => Err("the line is not a JSON object".into()),
+        None => Err("the line is empty".into()),
     }
 }
 

@@ -197,7 +197,7 @@ impl Reading {
                 lines = self.broken,
                 first_at_byte = at,
                 reason,
-                "lines cannot be read and are passed over; their bytes stay where they are"
+                "skipped unreadable lines; the log still contains them"
             );
         }
     }
@@ -223,7 +223,7 @@ impl Reading {
             return Ok(line);
         }
         self.broken += 1;
-        let reason = format!("it points to offset {to}, where nothing fits");
+        let reason = format!("the line points to offset {to}, where no message line begins");
         self.first_broken = Some((offset, reason));
         Ok(match line {
             // The history begins here, and can be reopened again.
@@ -349,7 +349,7 @@ impl Reading {
                 agent = head.agent,
                 sender = head.created_by,
                 messages = self.foreign,
-                "skipped messages whose role has no place in a history"
+                "skipped messages with an unknown role"
             );
         }
         let mut messages = Some(0);

@@ -80,7 +80,7 @@ impl HomeLock {
     /// Logs that the pid could not be written.
     pub fn tell(&self) {
         if let Some(error) = &self.untold {
-            tracing::warn!(home = %self.home.display(), %error, "our pid cannot be written down; the home is locked all the same");
+            tracing::warn!(home = %self.home.display(), %error, "cannot write the pid to the pid file; the home is locked anyway");
         }
     }
 
@@ -144,7 +144,7 @@ impl HomeLock {
         let untold = match write {
             Err(error) if is_unwritable(&error) => Some(error),
             write => {
-                write.map_err(io("write our pid to", &path))?;
+                write.map_err(io("write the pid to", &path))?;
                 None
             }
         };
@@ -186,7 +186,7 @@ impl Drop for HomeLock {
         if self.untold.is_none()
             && let Err(error) = self.file.set_len(0)
         {
-            tracing::warn!(home = %self.home.display(), %error, "our pid is left in the pid file");
+            tracing::warn!(home = %self.home.display(), %error, "cannot clear the pid file");
         }
     }
 }

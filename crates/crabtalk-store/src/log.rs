@@ -133,7 +133,8 @@ impl ConversationLog for JsonlLog {
         Box::pin(async move {
             // The log contains the title even if the rename fails.
             if let Err(error) = renamed.await {
-                tracing::warn!(conversation = %key, %error, "the log keeps its former name");
+                tracing::warn!(conversation = %key, %error, "cannot rename the log after the title \
+                                                             changed");
             }
             appended
         })

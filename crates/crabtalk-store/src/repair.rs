@@ -48,7 +48,10 @@ pub(crate) fn mend(
 }
 
 fn save_torn(fs: &dyn FileLayer, file: &dyn LogFile, path: &Path, end: u64) -> Result<(), Error> {
-    let len = file.stat().map_err(|e| unreadable("look at", path, e))?.len;
+    let len = file
+        .stat()
+        .map_err(|e| unreadable("read the metadata of", path, e))?
+        .len;
     if len <= end {
         return Ok(());
     }
@@ -67,12 +70,12 @@ fn save_torn(fs: &dyn FileLayer, file: &dyn LogFile, path: &Path, end: u64) -> R
         }
         keep.sync()
     };
-    save().map_err(|e| failed("keep a torn line in", &torn, e))?;
+    save().map_err(|e| failed("save a torn line to", &torn, e))?;
     tracing::warn!(
         log = %path.display(),
         bytes = len - end,
         torn = %torn.display(),
-        "the log ended in a torn line; its bytes were moved beside it"
+        "the log ended in a torn line; moved the line to a file next to the log"
     );
     Ok(())
 }

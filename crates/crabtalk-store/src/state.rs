@@ -50,7 +50,7 @@ impl State {
             let error = failed("append to", &self.path, source);
             // If this fails too, the next append begins with it.
             if self.mend(fs).is_err() {
-                tracing::warn!(log = %self.path.display(), "part of a refused append is left for now");
+                tracing::warn!(log = %self.path.display(), "cannot remove a partial append; the next append retries");
             }
             return Err(error);
         }
@@ -67,9 +67,9 @@ impl State {
         let stat = self
             .file
             .stat()
-            .map_err(|e| failed("look at", &self.path, e))?;
+            .map_err(|e| failed("read the metadata of", &self.path, e))?;
         if !stat.linked {
-            let gone = io::Error::new(io::ErrorKind::NotFound, "its file was deleted meanwhile");
+            let gone = io::Error::new(io::ErrorKind::NotFound, "the file was deleted");
             return Err(failed("append to", &self.path, gone));
         }
         match stat.len.cmp(&self.end) {
@@ -78,7 +78,8 @@ impl State {
             // The file lacks lines that are in memory, and may end within a line.
             Ordering::Less => {
                 let cut = io::Error::other(
-                    "another program cut it while it was open; it is read again now, say that once more",
+                    "another program truncated the file; the log is reloaded: send the message \
+                     again",
                 );
                 Err(failed("append to", &self.path, cut))
             }
@@ -99,7 +100,7 @@ impl State {
             log = %self.path.display(),
             expected = self.end,
             found = len,
-            "somebody else changed the log; going on behind what is there"
+            "another program changed the log; appending after its last line"
         );
         let mut last = [b'\n'];
         if len > 0 {

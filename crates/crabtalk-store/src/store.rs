@@ -321,7 +321,7 @@ impl Inner {
         self.index.touch(&state.path);
         if let Err(error) = state.mend(&*self.fs) {
             // The log is readable; the next append tries again and reports the failure.
-            tracing::warn!(%error, "a torn line stays for now");
+            tracing::warn!(%error, "cannot remove a torn line now; the next append tries again");
         }
         let shared = Shared::new(Arc::clone(&self.fs), state);
         let log = self.log(key, shared, &loaded);

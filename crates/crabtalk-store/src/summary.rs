@@ -46,7 +46,7 @@ pub(crate) fn digest(file: &dyn LogFile) -> Result<Digest, Unlisted> {
         HeadRead::Broken(reason) => return Err(Unlisted::Broken(reason)),
     };
     let Some(key) = head.key() else {
-        return Err(Unlisted::Broken("it names no agent or no sender".into()));
+        return Err(Unlisted::Broken("line 1 has no agent or no sender".into()));
     };
     let Stat { len, modified, .. } = file.stat()?;
     let state = last_state(file, floor, len)?;

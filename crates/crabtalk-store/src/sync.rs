@@ -140,12 +140,12 @@ impl Shared {
             }
             Err(error) => {
                 state.sync.name_dirty |= name_dirty;
-                tracing::error!(log = %path.display(), %error, "a sync failed");
+                tracing::error!(log = %path.display(), %error, "cannot sync the log");
                 state.sync.suspect = true;
                 if !abandoned.load(Ordering::Relaxed)
                     && let Err(error) = state.recover(&*self.fs)
                 {
-                    tracing::error!(log = %path.display(), %error, "the log could not be reopened");
+                    tracing::error!(log = %path.display(), %error, "cannot reopen the log");
                 }
                 state.answer(upto, "sync", Some(error));
             }
@@ -186,7 +186,7 @@ impl State {
             if before != [b'\n'] && self.sync.unsynced[0] != b'\n' {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
-                    "its content changed",
+                    "the content of the file changed",
                 ));
             }
         }

@@ -79,7 +79,7 @@ pub(crate) fn read_head(file: &dyn LogFile) -> io::Result<HeadRead> {
         }
         if bytes.len() > MAX_HEAD {
             return Ok(HeadRead::Broken(
-                "it is too long for the metadata of a log".into(),
+                "line 1 is too long for the metadata of a log".into(),
             ));
         }
     }

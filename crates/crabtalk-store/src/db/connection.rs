@@ -93,7 +93,10 @@ pub(super) fn read_only(definition: &Definition) -> Result<Connection, Error> {
     if found < known {
         return Err(Error::Unwritable {
             store: path.display().to_string(),
-            reason: format!("its format {found} has to be brought to {known} first"),
+            reason: format!(
+                "the file has format {found} and needs a migration to {known}, which \
+                             needs write access"
+            ),
         });
     }
     Ok(connection)
@@ -211,7 +214,7 @@ fn discard(path: &Path) {
         file.push(end);
         match std::fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(file = %file.display(), %error, "a damaged index stays");
+                tracing::warn!(file = %file.display(), %error, "cannot remove a damaged index");
             }
             _ => {}
         }
@@ -240,8 +243,8 @@ pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Error {
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Failed {
             store,
-            reason: "another process holds it, as a daemon does on a network file system; stop \
-                     that one, then try again"
+            reason: "another process has locked the file, such as a daemon on another machine; \
+                     stop that process and try again"
                 .to_owned(),
         },
         Some(_) | None => Error::Failed { store, reason },

@@ -53,7 +53,7 @@ impl Names {
         let path = self.dir.join(&name);
         let filled = fill(&*file, &path, &lines);
         if filled.is_err() && fs.remove(&path).is_err() {
-            tracing::warn!(log = %path.display(), "an unfinished log is left behind");
+            tracing::warn!(log = %path.display(), "cannot remove an unfinished log");
         }
         if filled.is_ok() {
             self.changed(was_current, |table, state| table.insert(&name, key, state));
@@ -77,7 +77,10 @@ impl Names {
                 Err(e) => return Err(failed("create", &path, e)),
             }
         }
-        let full = io::Error::new(io::ErrorKind::AlreadyExists, "every name for it is taken");
+        let full = io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "every possible file name is taken",
+        );
         Err(failed("create a log in", &self.dir, full))
     }
 
@@ -123,7 +126,7 @@ impl Names {
         if let Err(error) = self.fs.rename(&torn_path(path), &torn_path(&renamed))
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(log = %path.display(), %error, "its torn lines keep the old name");
+            tracing::warn!(log = %path.display(), %error, "cannot rename the file of torn lines");
         }
         self.changed(was_current, |table, state| {
             table.rename(old, &new, key, state)
@@ -198,7 +201,7 @@ impl Names {
 fn fill(file: &dyn LogFile, path: &Path, lines: &[u8]) -> Result<(), Error> {
     append_all(file, lines).map_err(|e| {
         if file.truncate(0).is_err() {
-            tracing::warn!(log = %path.display(), "a torn first line is left for now");
+            tracing::warn!(log = %path.display(), "cannot remove a torn first line");
         }
         failed("write the first line of", path, e)
     })

@@ -46,7 +46,7 @@ impl Index {
         drop(names);
         let more = looked.and_then(|more| Ok(self.index_some()? || more));
         Ok(more.unwrap_or_else(|error| {
-            tracing::warn!(%error, "conversations are not indexed");
+            tracing::warn!(%error, "cannot update the index of conversations");
             false
         }))
     }
@@ -75,7 +75,7 @@ impl Index {
                 // The log was renamed or removed: the folder is listed again.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    tracing::warn!(file = log.name, %error, "a log is not indexed");
+                    tracing::warn!(file = log.name, %error, "cannot index a log");
                     let modified = fs.changed(&dir.join(&log.name)).ok().flatten();
                     parts.push(Indexed {
                         indexed: log.indexed,

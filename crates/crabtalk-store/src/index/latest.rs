@@ -34,7 +34,7 @@ impl Index {
             .and_then(|()| self.lock().check_some())
             .and_then(|()| self.table.latest(agent, sender, most));
         Ok(latest
-            .inspect_err(|error| tracing::warn!(%error, "all conversations are looked at"))
+            .inspect_err(|error| tracing::warn!(%error, "cannot use the index; reading all logs"))
             .ok())
     }
 

@@ -122,7 +122,7 @@ impl<'de> Deserialize<'de> for Pictures {
                 .into_iter()
                 .map(|raw| match raw {
                     RawPicture::Image(raw) => Image::from_base64(&raw.media_type, raw.data),
-                    RawPicture::Other(_) => Err("[an image, left out: it is damaged]".into()),
+                    RawPicture::Other(_) => Err("[an image, left out: its data is damaged]".into()),
                 })
                 .collect(),
             RawPictures::Other(_) => Vec::new(),

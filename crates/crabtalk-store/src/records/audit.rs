@@ -154,10 +154,10 @@ fn broken_end(c: &Connection, head: &Head) -> rusqlite::Result<Option<String>> {
     let written = head.n;
     Ok(match n.cmp(&written) {
         std::cmp::Ordering::Less => Some(format!(
-            "it ends with entry {n}, and there were {written}: entries were removed"
+            "the last entry is {n}, but {written} were written: entries were removed"
         )),
         std::cmp::Ordering::Greater => Some(format!(
-            "it ends with entry {n}, and {written} were written: entries were added"
+            "the last entry is {n}, but {written} were written: entries were added"
         )),
         std::cmp::Ordering::Equal if last != head.hash => {
             Some(format!("the last entry, {n}, was changed"))
@@ -207,13 +207,12 @@ fn misfit(before: &Head, n: i64, text: &str) -> Option<String> {
     let expected = before.n + 1;
     match serde_json::from_str::<Line>(text) {
         Err(error) => Some(format!("entry {n} cannot be read: {error}")),
-        Ok(line) if n != expected || line.n != n => Some(format!(
-            "entry {} stands where entry {expected} belongs",
-            line.n
-        )),
+        Ok(line) if n != expected || line.n != n => {
+            Some(format!("found entry {}, expected entry {expected}", line.n))
+        }
         Ok(line) if line.prev == before.hash => None,
         Ok(_) => Some(match before.n {
-            0 => "entry 1 names one before it".to_owned(),
+            0 => "entry 1 has the hash of an earlier entry".to_owned(),
             before => format!("entry {before} or {n} was changed"),
         }),
     }

@@ -59,7 +59,7 @@ impl Inner {
             ..BrokenLog::default()
         };
         if !in_trash && !name::is_bare(file) {
-            return Some(unread("it is no log of a conversation".into()));
+            return Some(unread("not the log of a conversation".into()));
         }
         let looked = self
             .fs
@@ -99,7 +99,7 @@ fn look(log: &dyn LogFile, lines: bool) -> io::Result<FileCheck> {
         HeadRead::Broken(reason) => return Ok(nothing_of_it(reason)),
     };
     let Some(key) = head.key() else {
-        let reason = "it names no agent or no sender";
+        let reason = "line 1 has no agent or no sender";
         return Ok(nothing_of_it(reason.into()));
     };
     let found = match lines {
@@ -125,7 +125,7 @@ fn nothing_of_it(reason: String) -> FileCheck {
 fn cut_off(log: &dyn LogFile) -> io::Result<FileCheck> {
     let mut first = [0];
     if log.read_at(&mut first, 0)? == 1 && first != *b"{" {
-        return Ok(nothing_of_it("it is no log of a conversation".into()));
+        return Ok(nothing_of_it("not the log of a conversation".into()));
     }
     Ok(FileCheck::Unfinished)
 }

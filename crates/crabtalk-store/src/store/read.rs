@@ -145,11 +145,11 @@ impl Inner {
             Err(Unlisted::Torn) => None,
             Err(Unlisted::Io(e)) if e.kind() == io::ErrorKind::NotFound => None,
             Err(Unlisted::Io(error)) => {
-                tracing::warn!(file = name, %error, "left out of the list");
+                tracing::warn!(file = name, %error, "skipped a log that cannot be read");
                 None
             }
             Err(Unlisted::Broken(reason)) => {
-                tracing::warn!(file = name, reason, "left out of the list");
+                tracing::warn!(file = name, reason, "skipped a log that cannot be read");
                 None
             }
         };
@@ -196,7 +196,7 @@ impl Inner {
         let len = log
             .file
             .stat()
-            .map_err(|e| unreadable("look at", &log.path, e))?
+            .map_err(|e| unreadable("read the metadata of", &log.path, e))?
             .len;
         let end = to.min(len).min(before.unwrap_or(u64::MAX));
         let is_newest = before.is_none() && to == u64::MAX;

@@ -41,7 +41,7 @@ impl Inner {
             let batch = match self.index.table().search(search, below, BATCH) {
                 Ok(batch) => batch,
                 Err(error) => {
-                    tracing::warn!(%error, "conversations are not searched");
+                    tracing::warn!(%error, "cannot search the index of conversations");
                     found.incomplete = true;
                     return Ok(found);
                 }

@@ -123,7 +123,7 @@ impl Inner {
         let files = names.find(key)?;
         if files.current(&self.dir)?.is_some() {
             return Err(Error::Taken(format!(
-                "{key} has a conversation; remove that first, or leave this one where it is"
+                "{key} has a conversation already; remove that one first"
             )));
         }
         let mut all = self.discarded(key)?;
@@ -173,7 +173,7 @@ impl Inner {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                     return Err(Error::Taken(format!(
-                        "{} is in the way of {}; move it away, then try again",
+                        "{} exists, so {} cannot be moved there; move it away and try again",
                         folder.display(),
                         from.display()
                     )));
@@ -199,7 +199,7 @@ impl Inner {
                     if let Err(error) = self.fs.rename(&torn, &torn_path(&to))
                         && error.kind() != io::ErrorKind::NotFound
                     {
-                        tracing::warn!(log = %to.display(), %error, "its torn lines stay in the trash");
+                        tracing::warn!(log = %to.display(), %error, "cannot take the file of torn lines from the trash");
                     }
                     self.index.touch(&to);
                     return Ok(());

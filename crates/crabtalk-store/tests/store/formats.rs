@@ -280,7 +280,7 @@ async fn images_are_kept_unchanged_and_bad_ones_are_reported() {
         [
             "x",
             "[an image of the unknown type \"image/tiff\", left out]",
-            "[an image, left out: it is damaged]",
+            "[an image, left out: its data is damaged]",
             "[image/png, left out: its data is damaged]",
         ]
     );

@@ -48,19 +48,19 @@ async fn check_names_the_first_entry_that_does_not_fit() {
         ),
         (
             "DELETE FROM audit WHERE n = 2",
-            "entry 3 stands where entry 2 belongs",
+            "found entry 3, expected entry 2",
         ),
         (
             "DELETE FROM audit WHERE n > 2",
-            "it ends with entry 2, and there were 4: entries were removed",
+            "the last entry is 2, but 4 were written: entries were removed",
         ),
         (
             "UPDATE audit_head SET n = 3",
-            "it ends with entry 4, and 3 were written: entries were added",
+            "the last entry is 4, but 3 were written: entries were added",
         ),
         (
             "DELETE FROM audit_head",
-            "it ends with entry 4, and 0 were written: entries were added",
+            "the last entry is 4, but 0 were written: entries were added",
         ),
     ] {
         assert_eq!(problem_after(change).await, problem, "{change}");
