@@ -87,7 +87,8 @@ impl ArchiveIndex {
 
     /// Reindexes a conversation whose log contradicts the index.
     pub(crate) fn discard(&self, key: &ConversationKey) {
-        tracing::warn!(conversation = %key, "the index of its archives does not fit and is made again");
+        tracing::warn!(conversation = %key, "rebuilding the index of archives, which contradicts \
+                                             the log");
         let mut state = self.0.state();
         state.wrong.insert(key.clone());
         state.checked.remove(key);
@@ -100,7 +101,7 @@ impl ArchiveIndex {
         let _building = self.0.building.lock().await;
         self.0.state().checked.remove(key);
         if let Err(error) = self.0.passages.clear(key).await {
-            tracing::warn!(conversation = %key, %error, "the index of a removed conversation stays");
+            tracing::warn!(conversation = %key, %error, "cannot remove the index of a removed conversation");
         }
     }
 
@@ -108,7 +109,7 @@ impl ArchiveIndex {
     pub(crate) async fn conversations(&self, agent: &str, limit: usize) -> Vec<ConversationKey> {
         let found = self.0.passages.conversations(Some(agent), limit).await;
         found.unwrap_or_else(|error| {
-            tracing::warn!(agent, %error, "recall goes without other conversations");
+            tracing::warn!(agent, %error, "recall skips other conversations: cannot read the index");
             Vec::new()
         })
     }
@@ -140,7 +141,7 @@ impl ArchiveIndex {
     /// Runs a step, and returns whether more are needed.
     async fn steps_left(&self, key: &ConversationKey) -> bool {
         self.step(key).await.unwrap_or_else(|error| {
-            tracing::warn!(conversation = %key, %error, "archives stay without index for now");
+            tracing::warn!(conversation = %key, %error, "cannot index archives");
             // A recall by the tool tries again, a recall for a turn does not.
             self.0.checked(key);
             false
@@ -159,7 +160,7 @@ impl ArchiveIndex {
                 }
                 Ok(false) => return true,
                 Err(error) => {
-                    tracing::warn!(conversation = %key, %error, "recall goes without some archives");
+                    tracing::warn!(conversation = %key, %error, "recall skips archives: cannot index them");
                     return false;
                 }
             }
@@ -177,7 +178,7 @@ impl ArchiveIndex {
             days: query.days(),
         };
         self.0.passages.find(wanted).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "recall goes without archives");
+            tracing::warn!(%error, "recall skips archives: cannot search the index");
             // The index may have to be rebuilt.
             self.0.state().checked.clear();
             Candidates::default()

@@ -116,7 +116,7 @@ impl Entries {
                     let Slot { name, sender, .. } = slot;
                     let winner = self.winners.get(&(name.clone(), sender.clone()));
                     let other = winner.filter(|winner| *winner != file)?;
-                    format!("is named {name:?} like {other}, which is used")
+                    format!("has the name {name:?}, as {other} does, which takes precedence")
                 }
             };
             Some(Warning {

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The name is empty, too long or has several lines; holds its beginning.
-    #[error("{0:?} cannot name a memory: use one line of 1 to {max} bytes", max = crate::entries::MAX_NAME_BYTES)]
+    #[error("{0:?} is not a valid name of a memory entry: use one line of 1 to {max} bytes", max = crate::entries::MAX_NAME_BYTES)]
     BadName(String),
     /// A text is too large for a recall.
     #[error(
-        "the {what} of {name:?} has {bytes} bytes, the limit is {limit}; store less, or in several entries"
+        "the {what} of {name:?} has {bytes} bytes, the limit is {limit}; shorten it or use several \
+         entries"
     )]
     TooLarge {
         /// `content` or `description`.
@@ -25,7 +26,7 @@ pub enum Error {
         limit: usize,
     },
     /// The sender has too many entries; nothing was stored.
-    #[error("{sender:?} has {limit} memories, which is the limit; forget some first")]
+    #[error("{sender:?} has {limit} memory entries, which is the limit; delete some first")]
     TooMany {
         /// The sender of the entries.
         sender: String,
@@ -33,13 +34,14 @@ pub enum Error {
         limit: usize,
     },
     /// No entry has this name, or none that the sender may see.
-    #[error("there is no memory named {0:?}; recall or list to see the names")]
+    #[error("there is no memory entry named {0:?}; recall or list entries to see the names")]
     NotFound(String),
     /// The name belongs to an entry that the sender may neither change nor see.
-    #[error("{0:?} belongs to an owner and only an owner may change it; choose another name")]
+    #[error("only an owner may change the memory entry {0:?}; choose another name")]
     NotYours(String),
     /// Entries of several senders have this name.
-    #[error("several senders have a memory named {name:?} ({}); remove the right file of config/memory/entries by hand", senders.join(", "))]
+    #[error("several senders have a memory entry named {name:?} ({}); remove the file in \
+             config/memory/entries by hand", senders.join(", "))]
     Ambiguous {
         /// The name.
         name: String,
@@ -50,7 +52,7 @@ pub enum Error {
     #[error("only an owner may {0}")]
     OwnersOnly(&'static str),
     /// A manual edit made an entry or page unreadable.
-    #[error("{} {reason}; fix or remove it, nothing was changed", file.display())]
+    #[error("{} {reason}; nothing was changed: fix or remove the file", file.display())]
     Broken {
         /// The file.
         file: PathBuf,

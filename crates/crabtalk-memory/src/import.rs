@@ -32,7 +32,7 @@ impl Memory {
             let name = note.name.clone();
             let taken = self.entry(viewer, &name).await.is_ok();
             let done = match taken {
-                true => Err(format!("is left out: there is a memory named {name:?}")),
+                true => Err(format!("was skipped: a memory entry named {name:?} exists")),
                 false => self.remember(viewer, note).await.map_err(|e| e.to_string()),
             };
             match done {
@@ -61,7 +61,7 @@ fn read_notes(root: &Path) -> Result<(Notes, ImportReport), Error> {
             true => crabtalk_files::read_text(&file, MAX_CONTENT_BYTES as u64)
                 .map_err(|e| e.to_string())
                 .and_then(|text| note(&file, &text)),
-            false => Err(format!("is left out: an import takes {MAX_FILES} files")),
+            false => Err(format!("was skipped: an import takes at most {MAX_FILES} files")),
         };
         match read {
             Ok(note) => notes.push((file, note)),

@@ -91,7 +91,7 @@ impl Project {
             Ok(content) if content.trim().is_empty() => {}
             Ok(content) if content.len() > *left => self.warn(
                 file,
-                format!("is left out: the instructions have more than {MAX_TOTAL_BYTES} bytes"),
+                format!("was skipped: the instructions have more than {MAX_TOTAL_BYTES} bytes"),
             ),
             Ok(content) => {
                 *left -= content.len();
@@ -130,7 +130,7 @@ fn content(folder: &Path, file: &Path, trusts: Trusts<'_>) -> Result<String, Str
         .is_some_and(|at| at.starts_with(folder) || trusts(at));
     if !within {
         return Err(format!(
-            "is a link to {}, which is not trusted",
+            "links to {}, which is outside the trusted folders",
             target.display()
         ));
     }
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(project.instructions[0].content, "linked");
         let reasons: Vec<_> = project.warnings.iter().map(|w| w.reason.as_str()).collect();
         assert_eq!(reasons[0], "has more than 65536 bytes");
-        assert!(reasons[1].contains("which is not trusted"), "{reasons:?}");
+        assert!(reasons[1].contains("outside the trusted folders"), "{reasons:?}");
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Call {
             "forget" => read(name, arguments).map(Self::Forget),
             "recall" => read(name, arguments).map(Self::Recall),
             "memory" => read(name, arguments).map(Self::Overview),
-            other => Err(format!("{other} is not a memory tool")),
+            other => Err(format!("unknown memory tool {other}")),
         }
     }
 }
@@ -90,11 +90,12 @@ impl ToolProvider for Memory {
 }
 
 /// Result of a search without matches.
-const NOTHING: &str = "Nothing found. Memory matches words: try other words.";
+const NOTHING: &str = "Nothing found. Search matches words: try other words that the text may \
+                       contain.";
 
 /// Result of a query without searchable words.
-const COMMON_WORDS: &str = "Nothing was searched: these words are too common. Try names, things \
-                            and days.";
+const COMMON_WORDS: &str = "Nothing was searched: these words occur nearly everywhere. Try \
+                            names, things or dates that the text may contain.";
 
 impl Memory {
     async fn run(&self, viewer: &Viewer, call: Call) -> Result<String, Error> {
@@ -142,41 +143,41 @@ fn specs() -> [ToolSpec; 4] {
     [
         spec(
             "remember",
-            "Keep a fact, preference or decision beyond this conversation. The same name \
-             overwrites the entry.",
+            "Store a fact, preference or decision beyond this conversation. An existing entry of \
+             the same name is overwritten.",
             json!({
-                "name": text("Short title of one line; names the entry."),
-                "description": text("One line by which the entry will be found."),
-                "content": text("What to remember."),
+                "name": text("Name of the entry: a short title of one line."),
+                "description": text("One line that helps to find the entry."),
+                "content": text("Text to remember."),
                 "shared": { "type": "boolean", "description":
-                    "Whether it may be recalled to everybody who talks to you; only an owner can \
-                     share. Default: false." },
+                    "Whether runs for other senders may recall it; only an owner can share. \
+                     Default: false." },
             }),
             &["name", "description", "content"],
         ),
         spec(
             "forget",
             "Delete a memory entry.",
-            json!({ "name": text("The entry's name.") }),
+            json!({ "name": text("Name of the entry.") }),
             &["name"],
         ),
         spec(
             "recall",
-            "Search memory entries and the archived parts of this conversation. Words are \
-             matched, so use those that are likely to stand there; name speakers and dates if \
-             you know them; try again in other words.",
+            "Search memory entries and the archived parts of this conversation. The search matches \
+             words: use words that the text is likely to contain, with speakers and dates if you \
+             know them; try again with other words.",
             json!({
-                "query": text("What to look for."),
+                "query": text("Words to search for."),
                 "limit": { "type": "integer", "minimum": 1, "maximum": crate::MAX_HITS,
-                    "description": "Most results." },
+                    "description": "Maximum number of results." },
             }),
             &["query"],
         ),
         spec(
             "memory",
-            "Overwrite MEMORY.md, the overview that every run for an owner carries. Give the \
-             whole new text.",
-            json!({ "content": text("The new text, Markdown.") }),
+            "Overwrite MEMORY.md, the overview that every run for an owner contains. \
+             Give the whole new text.",
+            json!({ "content": text("The new text, in Markdown.") }),
             &["content"],
         ),
     ]

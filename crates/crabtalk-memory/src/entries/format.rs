@@ -81,7 +81,7 @@ pub(crate) fn parse(text: &str) -> Result<Entry, String> {
     };
     let mut entry = match yaml::read::<Option<Entry>>(front, BOUNDS) {
         Ok(entry) => entry.unwrap_or_default(),
-        Err(e) => return Err(format!("has a bad frontmatter: {e}")),
+        Err(e) => return Err(format!("has an invalid frontmatter: {e}")),
     };
     for line in [&mut entry.name, &mut entry.description] {
         *line = line.trim().to_owned();
@@ -194,9 +194,9 @@ mod tests {
                 "---\ndescription: x\n---\n",
                 "has no `name:` in its frontmatter",
             ),
-            ("---\nname: [x\n---\n", "has a bad frontmatter"),
-            ("---\nname: {a: b}\n---\n", "has a bad frontmatter"),
-            (&bomb, "has a bad frontmatter"),
+            ("---\nname: [x\n---\n", "has an invalid frontmatter"),
+            ("---\nname: {a: b}\n---\n", "has an invalid frontmatter"),
+            (&bomb, "has an invalid frontmatter"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.starts_with(want), "{text}: {error}");

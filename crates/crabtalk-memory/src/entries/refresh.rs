@@ -72,7 +72,7 @@ impl Entries {
         });
         if trouble != self.trouble {
             if let Some(reason) = &trouble {
-                tracing::warn!(folder = %self.folder.display(), reason, "memory goes without entries");
+                tracing::warn!(folder = %self.folder.display(), reason, "cannot list memory entries");
             }
             self.trouble = trouble;
         }
@@ -106,7 +106,7 @@ impl Entries {
             return false;
         }
         let path = self.folder.join(file);
-        tracing::warn!(file = %path.display(), reason, "a memory entry is passed over");
+        tracing::warn!(file = %path.display(), reason, "skipped a memory entry");
         let (stamp, slot) = (None, Err(reason));
         self.files
             .insert(file.to_owned(), KnownFile { stamp, slot });

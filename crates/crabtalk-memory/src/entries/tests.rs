@@ -120,7 +120,7 @@ fn of_two_files_with_one_name_one_counts() {
     assert_eq!(folder.find("words").len(), 1);
     assert_eq!(
         folder.warnings(),
-        ["b.md is named \"Same\" like a.md, which is used"]
+        ["b.md has the name \"Same\", as a.md does, which takes precedence"]
     );
     folder.put("same.md", "Same", "third words");
     assert_eq!(folder.find("third"), ["Same"]);

@@ -30,7 +30,7 @@ impl Page {
     pub(super) fn text(&self) -> String {
         self.load()
             .unwrap_or_else(|reason| {
-                tracing::warn!(file = %self.file.display(), %reason, "left out");
+                tracing::warn!(file = %self.file.display(), %reason, "skipped a memory page");
                 None
             })
             .unwrap_or_default()
@@ -56,7 +56,7 @@ impl Page {
 fn too_long(text: &str) -> Option<String> {
     let bytes = text.len();
     (bytes > MAX_PAGE_BYTES)
-        .then(|| format!("has {bytes} bytes, agents are told the first {MAX_PAGE_BYTES}"))
+        .then(|| format!("has {bytes} bytes; prompts contain the first {MAX_PAGE_BYTES}"))
 }
 
 /// The part of a page that a request contains, with a note if it is cut.

@@ -85,7 +85,7 @@ impl Memory {
             }
             let entries = self.0.parts.storage.entries(key, &indexes).await;
             let entries = entries.unwrap_or_else(|error| {
-                tracing::warn!(conversation = %key, %error, "recall goes without its archives");
+                tracing::warn!(conversation = %key, %error, "recall skips archives of a conversation");
                 Vec::new()
             });
             texts.extend(entries.into_iter().map(|e| ((at, e.index), e.message)));

@@ -46,7 +46,7 @@ async fn bad_entries_are_refused_by_name() {
     );
     for name in ["", "  ", "two\nlines", &"n".repeat(201)] {
         let refused = world.remember("user", name, "x").await.unwrap_err();
-        assert!(refused.contains("cannot name a memory"), "{refused}");
+        assert!(refused.contains("is not a valid name of a memory entry"), "{refused}");
     }
     world
         .remember("user", "Full", &"word ".repeat(52_000))
@@ -133,7 +133,7 @@ async fn notes_are_imported_as_copies_with_a_report() {
         [
             "empty.md is empty",
             "large.md has more than 262144 bytes",
-            "taken.md is left out: there is a memory named \"Taken\"",
+            "taken.md was skipped: a memory entry named \"Taken\" exists",
         ]
     );
     assert_eq!(world.titles("user", "marmot shed").await, ["Garden"]);

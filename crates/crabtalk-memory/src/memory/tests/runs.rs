@@ -134,7 +134,7 @@ async fn tool_refuses_overlong_page_and_injection_truncates_it() {
     std::fs::create_dir_all(world.home.path().join("memory")).unwrap();
     std::fs::write(world.memory.overview_path(), &long).unwrap();
     let told = world.injected("user", "hi").await;
-    let note = "(MEMORY.md has 16385 bytes, agents are told the first 16384)";
+    let note = "(MEMORY.md has 16385 bytes, prompts contain the first 16384)";
     assert!(told.contains(note), "{}", told.len());
     let warnings = world.memory.warnings().await;
     assert!(warnings[0].reason.contains("16385"), "{warnings:?}");

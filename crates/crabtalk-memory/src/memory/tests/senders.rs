@@ -183,7 +183,7 @@ async fn nobody_changes_what_belongs_to_others() {
         .unwrap_err();
     assert_eq!(
         refused,
-        "\"Rules\" belongs to an owner and only an owner may change it; choose another name"
+        "only an owner may change the memory entry \"Rules\"; choose another name"
     );
     let forget = |sender, name: &'static str| {
         let memory = world.memory.clone();
@@ -195,7 +195,7 @@ async fn nobody_changes_what_belongs_to_others() {
         }
     };
     assert_eq!(forget("tg:1", "Rules").await.unwrap_err(), refused);
-    let absent = "there is no memory named \"Secret\"; recall or list to see the names";
+    let absent = "there is no memory entry named \"Secret\"; recall or list entries to see the names";
     assert_eq!(forget("tg:1", "Secret").await.unwrap_err(), absent);
     // The name of a hidden entry is free, so that it does not leak.
     world.remember("tg:1", "Secret", "mine").await.unwrap();

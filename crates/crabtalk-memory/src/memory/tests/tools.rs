@@ -31,7 +31,7 @@ async fn the_tools_work_and_explain_themselves() {
     );
     let again = world.call("user", "forget", json!({ "name": "Dog" })).await;
     assert!(
-        again.is_error && again.content.contains("no memory named"),
+        again.is_error && again.content.contains("no memory entry named"),
         "{again:?}"
     );
     let wrong = world

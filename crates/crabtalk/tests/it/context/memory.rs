@@ -47,7 +47,7 @@ async fn hand_edits_take_effect_while_the_daemon_runs() {
         .filter(|line| line.contains("shed.md"))
         .collect();
     assert_eq!(named.len(), 1, "{said}");
-    assert!(named[0].contains("passed over"), "{said}");
+    assert!(named[0].contains("skipped a memory entry"), "{said}");
     let listed = env.run(&["memory"]).await;
     assert!(listed.stderr.contains("skipped") && listed.stderr.contains("shed.md"));
     assert!(listed.ok().contains("garden gate"));
@@ -102,7 +102,7 @@ async fn entries_of_the_command_line_are_recalled() {
         .run(&["memory", "add", "two\nlines", "x"])
         .await
         .fails(1);
-    assert!(refused.contains("cannot name a memory"), "{refused}");
+    assert!(refused.contains("is not a valid name of a memory entry"), "{refused}");
     env.write("notes/boat.md", "The boat has a leak below the bow.\n");
     let notes = env.user_home.join("notes").display().to_string();
     env.run(&["memory", "import", &notes]).await.ok();
@@ -112,7 +112,7 @@ async fn entries_of_the_command_line_are_recalled() {
     assert!(stranger.fails(1).contains("only an owner"));
     env.run(&["memory", "rm", "wifi"]).await.ok();
     let missing = env.run(&["memory", "show", "wifi"]).await.fails(1);
-    assert!(missing.contains("no memory named"), "{missing}");
+    assert!(missing.contains("no memory entry named"), "{missing}");
 }
 
 #[tokio::test]
