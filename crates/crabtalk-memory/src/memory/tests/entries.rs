@@ -46,7 +46,10 @@ async fn bad_entries_are_refused_by_name() {
     );
     for name in ["", "  ", "two\nlines", &"n".repeat(201)] {
         let refused = world.remember("user", name, "x").await.unwrap_err();
-        assert!(refused.contains("is not a valid name of a memory entry"), "{refused}");
+        assert!(
+            refused.contains("is not a valid name of a memory entry"),
+            "{refused}"
+        );
     }
     world
         .remember("user", "Full", &"word ".repeat(52_000))

@@ -195,7 +195,8 @@ async fn nobody_changes_what_belongs_to_others() {
         }
     };
     assert_eq!(forget("tg:1", "Rules").await.unwrap_err(), refused);
-    let absent = "there is no memory entry named \"Secret\"; recall or list entries to see the names";
+    let absent =
+        "there is no memory entry named \"Secret\"; recall or list entries to see the names";
     assert_eq!(forget("tg:1", "Secret").await.unwrap_err(), absent);
     // The name of a hidden entry is free, so that it does not leak.
     world.remember("tg:1", "Secret", "mine").await.unwrap();
