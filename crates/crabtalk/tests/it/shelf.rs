@@ -106,7 +106,7 @@ async fn unreadable_conversation_files_are_named() {
     let found = doctor().await.join("\n");
     for part in [
         "\"warning\" \"sessions/crab_me_1.jsonl (crab for me): skipped an unreadable line",
-        "\"error\" \"sessions/crab_other_1.jsonl: the line is not a JSON object; it is not shown",
+        "\"error\" \"sessions/crab_other_1.jsonl: the line is not a JSON object; not listed",
         "\"warning\" \"sessions/notes.txt: not the log of a conversation",
         "\"error\" \"sessions/trash/crab_you_1.jsonl: the line is not a JSON object",
     ] {
