@@ -71,11 +71,11 @@ impl Declarations {
             Ok(None) => Contents::default(),
             Ok(Some(bytes)) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
                 tracing::warn!(file = %self.path.display(), %error, "the file of known MCP servers is damaged; starting with an empty one");
-                Kept::default()
+                Contents::default()
             }),
             Err(error) => {
                 tracing::warn!(file = %self.path.display(), %error, "cannot read the file of known MCP servers");
-                Kept::default()
+                Contents::default()
             }
         };
         self.kept().get_or_insert(read);

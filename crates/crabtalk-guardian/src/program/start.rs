@@ -244,12 +244,12 @@ fn start_own(temporary: &Path) -> Result<(Child, UnixStream), String> {
 /// Explains an unexpected answer.
 fn unexpected(word: Reply) -> String {
     match word {
-        Word::Failed { why } => why,
-        word @ (Word::Left
-        | Word::Began { .. }
-        | Word::Listening
-        | Word::Started
-        | Word::Ended { .. }) => {
+        Reply::Failed { why } => why,
+        word @ (Reply::Left
+        | Reply::Began { .. }
+        | Reply::Listening
+        | Reply::Started
+        | Reply::Ended { .. }) => {
             format!("cannot start the program in the sandbox: unexpected message {word:?}")
         }
     }

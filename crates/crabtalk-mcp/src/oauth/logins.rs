@@ -54,7 +54,7 @@ impl Logins {
             Err(error) => return Err(format!("its login {}: {error}", path.display())),
         };
         // The library's error might quote parts of the file.
-        let kept: Kept = serde_json::from_slice(&bytes)
+        let kept: StoredLogin = serde_json::from_slice(&bytes)
             .map_err(|_| format!("cannot read its login {}", path.display()))?;
         Ok((kept.url == url).then_some(kept))
     }
