@@ -171,14 +171,10 @@ pub(crate) fn within_limits(
             // Some providers reject images in failed results.
             notes.push(image.note_why("the call failed"));
         } else if kept.len() == MAX_IMAGES {
-            notes.push(image.note_why(&format!(
-                "{what} has more than {MAX_IMAGES} images, which is the limit"
-            )));
+            notes.push(image.note_why(&format!("{what} has more than {MAX_IMAGES} images")));
         } else if bytes + size > MAX_IMAGES_BYTES {
             let most = size_text(MAX_IMAGES_BYTES);
-            notes.push(image.note_why(&format!(
-                "{what} has more than {most} of images, which is the limit"
-            )));
+            notes.push(image.note_why(&format!("{what} has more than {most} of images")));
         } else {
             bytes += size;
             kept.push(image);

@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(result.images.len(), 8);
         assert_eq!(
             result.content,
-            "seen\n[image/png, 1 bytes, not shown: a result has more than 8 images, which is the limit]"
+            "seen\n[image/png, 1 bytes, not shown: a result has more than 8 images]"
         );
         let blind = result.with_notes(|image| Some(image.note_why("y")));
         assert_eq!(blind.images, []);
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(shown.images.len(), 8);
         assert_eq!(
             shown.content,
-            "hi\n[image/png, 1 bytes, not shown: a message has more than 8 images, which is the limit]"
+            "hi\n[image/png, 1 bytes, not shown: a message has more than 8 images]"
         );
         assert_eq!(
             Message::assistant("hi").with_images(vec![image]).content,

@@ -66,16 +66,10 @@ fn part(page: &Page, start: usize, most: usize) -> String {
     out.extend(rest.by_ref().take(most));
     if out.len() == before {
         let length = page.text.chars().count();
-        let _ = write!(
-            out,
-            "[no text at this position: the page has {length} characters]"
-        );
+        let _ = write!(out, "[no text here: the page has {length} characters]");
     } else if rest.next().is_some() {
         let next = start.saturating_add(most);
-        let _ = write!(
-            out,
-            "\n\n[the page continues: call again with start = {next}]"
-        );
+        let _ = write!(out, "\n\n[continued: call again with start = {next}]");
     } else if page.cut {
         out.push_str("\n\n[the page is longer than the limit and was cut]");
     }
@@ -97,12 +91,9 @@ mod tests {
         };
         let head = "https://a/ (text/plain)\nTitle: T\n\n";
         for (start, want) in [
-            (
-                0,
-                "日本語t\n\n[the page continues: call again with start = 4]",
-            ),
+            (0, "日本語t\n\n[continued: call again with start = 4]"),
             (4, "ext\n\n[the page is longer than the limit and was cut]"),
-            (9, "[no text at this position: the page has 7 characters]"),
+            (9, "[no text here: the page has 7 characters]"),
         ] {
             assert_eq!(part(&page, start, 4), format!("{head}{want}"));
         }

@@ -69,8 +69,6 @@ impl Default for SandboxConfig {
 /// Explains what is missing for a sandbox.
 pub(crate) fn lacks(what: &str) -> String {
     format!(
-        "the command was not run, because the sandbox cannot be set up: {what}. `crabtalk doctor` \
-         shows what this machine lacks; to ask for a run outside the sandbox, use `escalate` with \
-         a reason"
+        "the command was not run, because the sandbox cannot be set up: {what}. `crabtalk doctor` shows what this machine lacks; to ask for a run outside the sandbox, use `escalate` with a reason"
     )
 }

@@ -60,9 +60,7 @@ pub(crate) async fn connect(port: u16) -> Result<TcpStream, HttpError> {
     let asked = tokio::task::spawn_blocking(move || owner::of(port)).await;
     match asked.unwrap_or(Listener::Unknown) {
         Listener::Ours | Listener::Unknown => Ok(stream),
-        Listener::Nobody => Err(HttpError::Refused(
-            "nothing listens on the port any longer".into(),
-        )),
+        Listener::Nobody => Err(HttpError::Refused("nothing listens on the port".into())),
         Listener::Of { uid } => {
             tracing::warn!(target: "security", port, uid, "a program of another user listens on a component's port");
             Err(HttpError::Foreign(format!(

@@ -28,8 +28,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
     let first = name.bytes().next();
     if !first.is_some_and(|b| b.is_ascii_alphanumeric()) || !name.bytes().all(plain) {
         return Err(
-            "a name consists of letters, digits, `-` and `_`, and begins with a letter or digit"
-                .into(),
+            "a name has letters, digits, `-` and `_`, and begins with a letter or digit".into(),
         );
     }
     if name.len() > MAX_SERVER_NAME {
@@ -38,11 +37,7 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
         ));
     }
     if name.contains(SEPARATOR) || name.ends_with('_') {
-        return Err(
-            "`__` separates the names of server and tool: a server's name cannot contain it or end \
-             in `_`"
-                .into(),
-        );
+        return Err("`__` separates the names of server and tool: a server's name cannot contain it or end in `_`".into());
     }
     Ok(())
 }

@@ -92,9 +92,7 @@ pub(crate) async fn output(
 /// Decodes an image, or returns the reason why it is left out.
 fn image_of(kind: &str, data: String, images: &mut Vec<Image>) -> Option<String> {
     if images.len() >= MAX_IMAGES {
-        return Some(format!(
-            "[an image, left out: the limit is {MAX_IMAGES} images]"
-        ));
+        return Some(format!("[an image, left out: the limit is {MAX_IMAGES}]"));
     }
     match Image::from_base64(kind, Arc::from(data)) {
         Ok(image) => {

@@ -40,8 +40,7 @@ pub enum Error {
     #[error("only an owner may change the memory entry {0:?}; choose another name")]
     NotYours(String),
     /// Entries of several senders have this name.
-    #[error("several senders have a memory entry named {name:?} ({}); remove the file in \
-             config/memory/entries by hand", senders.join(", "))]
+    #[error("several senders have a memory entry named {name:?} ({}); delete the intended file in config/memory/entries", senders.join(", "))]
     Ambiguous {
         /// The name.
         name: String,

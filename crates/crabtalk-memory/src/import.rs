@@ -61,9 +61,7 @@ fn read_notes(root: &Path) -> Result<(Notes, ImportReport), Error> {
             true => crabtalk_files::read_text(&file, MAX_CONTENT_BYTES as u64)
                 .map_err(|e| e.to_string())
                 .and_then(|text| note(&file, &text)),
-            false => Err(format!(
-                "was skipped: an import takes at most {MAX_FILES} files"
-            )),
+            false => Err(format!("was skipped: the limit is {MAX_FILES} files")),
         };
         match read {
             Ok(note) => notes.push((file, note)),

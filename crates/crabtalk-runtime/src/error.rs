@@ -41,10 +41,7 @@ pub enum Error {
     #[error("the sender {0:?} is reserved for the daemon; choose another")]
     ReservedSender(String),
     /// The conversation's queue is full (CONV-3).
-    #[error(
-        "{key} has {bound} queued runs, which is the limit (limits.queued_runs); try again \
-             later"
-    )]
+    #[error("{key} has {bound} queued runs, the limit (limits.queued_runs); try again later")]
     QueueFull {
         /// The conversation.
         key: ConversationKey,
@@ -64,10 +61,7 @@ pub enum Error {
     #[error("nothing is running in {0}")]
     NothingRunning(ConversationKey),
     /// The run accepts no more steering messages before its next step (RUN-8).
-    #[error(
-        "{key} has {bound} of waiting steering messages, which is the limit; wait for the next \
-             step"
-    )]
+    #[error("{key} has {bound} of waiting steering messages, the limit; wait for the next step")]
     SteersFull {
         /// The conversation.
         key: ConversationKey,
@@ -78,10 +72,7 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
     /// A compaction on demand exceeded its time limit, in minutes.
-    #[error(
-        "the compaction took longer than {0} minutes and was cancelled; the history is \
-             unchanged"
-    )]
+    #[error("the compaction took longer than {0} minutes and was cancelled; nothing changed")]
     TookTooLong(u64),
     /// A task of the daemon, or a provider or hook, panicked.
     #[error("internal error: the run failed; see the daemon's log")]

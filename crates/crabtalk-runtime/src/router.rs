@@ -261,7 +261,7 @@ fn refuse_unknown(context: &CallContext, call: &ToolCall) -> ToolOutput {
     context.violation(Kind::Tool, call.name.clone());
     context.note_denied(&call.name, "outside the agent's scope");
     ToolOutput::error(format!(
-        "{:?} is outside the scope of {}; the tools in scope are: {names}",
+        "{:?} is outside the scope of {}; in scope are: {names}",
         call.name, context.agent.name
     ))
 }

@@ -85,10 +85,7 @@ impl Index {
                 pass.visit(parent, name, path)
             });
             if std::mem::take(&mut pass.has_more) {
-                walk.tell(
-                    folder,
-                    &format!("only {MAX_FILES} files are indexed in total"),
-                );
+                walk.tell(folder, &format!("only {MAX_FILES} files are indexed"));
             }
             match walked {
                 Ok(all) => updated.complete &= all,

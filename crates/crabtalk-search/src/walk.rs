@@ -66,10 +66,7 @@ impl Walk<'_> {
             return ControlFlow::Continue(());
         }
         if ignores.len() >= MAX_DEPTH {
-            self.tell(
-                path,
-                &format!("it is {MAX_DEPTH} folders deep, which is the limit"),
-            );
+            self.tell(path, &format!("it is {MAX_DEPTH} folders deep"));
             return ControlFlow::Continue(());
         }
         ignores.push(ignore_files(fd.as_fd(), path));

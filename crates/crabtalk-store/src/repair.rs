@@ -48,10 +48,7 @@ pub(crate) fn mend(
 }
 
 fn save_torn(fs: &dyn FileLayer, file: &dyn LogFile, path: &Path, end: u64) -> Result<(), Error> {
-    let len = file
-        .stat()
-        .map_err(|e| unreadable("read the metadata of", path, e))?
-        .len;
+    let len = file.stat().map_err(|e| unreadable("stat", path, e))?.len;
     if len <= end {
         return Ok(());
     }

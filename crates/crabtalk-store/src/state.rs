@@ -67,7 +67,7 @@ impl State {
         let stat = self
             .file
             .stat()
-            .map_err(|e| failed("read the metadata of", &self.path, e))?;
+            .map_err(|e| failed("stat", &self.path, e))?;
         if !stat.linked {
             let gone = io::Error::new(io::ErrorKind::NotFound, "the file was deleted");
             return Err(failed("append to", &self.path, gone));

@@ -41,7 +41,7 @@ pub(crate) fn queue() -> (Sender<Span>, Receiver<Span>) {
 pub(crate) fn put(queue: &Sender<Span>, spans: Vec<Span>) {
     for span in spans {
         if queue.try_send(span).is_err() {
-            tracing::warn!("dropped spans: the collector is too slow");
+            tracing::warn!("spans dropped: the collector is too slow");
             return;
         }
     }
@@ -73,11 +73,7 @@ pub(crate) async fn send(settings: Otlp, mut spans: Receiver<Span>, stop: Cancel
         }
         let count = batch.len();
         if let Err(error) = tried(&client, &settings, &std::mem::take(&mut batch)).await {
-            tracing::warn!(
-                error = format!("{error:#}"),
-                spans = count,
-                "dropped spans: cannot send them"
-            );
+            tracing::warn!(error = format!("{error:#}"), spans = count, "spans dropped");
         }
     }
 }

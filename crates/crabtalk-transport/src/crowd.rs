@@ -92,10 +92,7 @@ impl Crowd {
     pub(crate) fn enter(&self, source: Option<Source>) -> Result<ConnectionSlot, Status> {
         let places = self.0.limit;
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else {
-            tracing::warn!(
-                limit = places,
-                "connection refused: too many connections are open"
-            );
+            tracing::warn!(limit = places, "refused a connection: too many are open");
             return Err(Status::too_many(format!(
                 "the daemon has {places} open connections, which is the limit; close one or raise \
                  `connections` under [limits]"

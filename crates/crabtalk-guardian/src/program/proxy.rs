@@ -107,9 +107,7 @@ struct Request {
 impl Request {
     fn parse(head: &str) -> Result<Self, Refusal> {
         let bad = |what: &str| Refusal("400 Bad Request", format!("{what}\n"));
-        let (line, headers) = head
-            .split_once("\r\n")
-            .ok_or_else(|| bad("incomplete request"))?;
+        let (line, headers) = head.split_once("\r\n").ok_or_else(|| bad("no request"))?;
         let mut words = line.split(' ');
         let (Some(method), Some(target), Some(version)) =
             (words.next(), words.next(), words.next())

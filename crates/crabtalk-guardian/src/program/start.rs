@@ -220,9 +220,7 @@ impl Boxed<'_> {
         match begun {
             Ok(Reply::Started) => Ok((process, Some(control))),
             Ok(word) => Err(unexpected(word)),
-            Err(e) => Err(lacks(&format!(
-                "the process that creates the namespaces has ended: {e}"
-            ))),
+            Err(e) => Err(lacks(&format!("the first sandbox process has ended: {e}"))),
         }
     }
 }

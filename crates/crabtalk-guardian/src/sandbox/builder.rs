@@ -55,12 +55,7 @@ impl PolicyBuilder<'_> {
     /// files cannot all be hidden from a command with network.
     pub fn build(&self) -> Result<SandboxPolicy, String> {
         if !self.hosts.is_empty() && !self.namespaces {
-            return Err(
-                "the command was not run: `hosts` needs network namespaces, which this machine \
-                 does not allow (`crabtalk doctor` shows how to allow them). To ask for a run \
-                 outside the sandbox, use `escalate` with a reason"
-                    .into(),
-            );
+            return Err("the command was not run: `hosts` needs network namespaces, which this machine does not allow (`crabtalk doctor` shows how to allow them). To ask for a run outside the sandbox, use `escalate` with a reason".into());
         }
         let mut places = Opening {
             closed: self.closed(),
@@ -150,8 +145,7 @@ impl PolicyBuilder<'_> {
         for spot in writable {
             if self.is_home_or_above(&spot.path) {
                 return Err(format!(
-                    "the sandbox cannot make {} writable, because it contains the home folder: \
-                     name a folder in the home",
+                    "the sandbox cannot make {} writable, because it contains the home folder: name a folder in the home",
                     spot.path.display()
                 ));
             }
@@ -174,8 +168,7 @@ impl PolicyBuilder<'_> {
             };
             if self.is_home_or_above(&spot.path) || self.home.starts_with(&spot.path) {
                 return Err(format!(
-                    "the sandbox cannot make {} writable, because it contains a home folder: name \
-                     a folder in the home",
+                    "the sandbox cannot make {} writable, because it contains a home folder: name a folder in the home",
                     spot.path.display()
                 ));
             }
@@ -361,8 +354,7 @@ impl Opening {
         }
         if self.opened.len() == MAX_PATHS {
             return Err(format!(
-                "the working directory contains protected files, so the sandbox would have to open \
-                 more than {MAX_PATHS} entries one by one; choose a folder below it"
+                "the working directory contains protected files, so the sandbox would have to open more than {MAX_PATHS} entries one by one; choose a folder below it"
             ));
         }
         if self.namespaces || !self.closed.iter().any(|c| c.starts_with(&spot.path)) {

@@ -63,9 +63,7 @@ pub(super) fn protected(
     };
     if meta.is_symlink() {
         return Err(format!(
-            "the command was not run, because {} is a link, which the sandbox cannot protect: \
-             replace the link by its target, or use `escalate` with a reason to ask for a run \
-             outside the sandbox",
+            "the command was not run, because {} is a link, which the sandbox cannot protect: replace the link by its target, or use `escalate` with a reason to ask for a run outside the sandbox",
             entry.display()
         ));
     }
@@ -189,9 +187,7 @@ impl Protected {
         }
         if path.canonicalize().ok().as_deref() != Some(path) {
             return Err(format!(
-                "the command was not run, because git's configuration includes {} through a link, \
-                 which the sandbox cannot protect: include the file by its real path, or use \
-                 `escalate` with a reason to ask for a run outside the sandbox",
+                "the command was not run, because git's configuration includes {} through a link, which the sandbox cannot protect: include the file by its real path, or use `escalate` with a reason to ask for a run outside the sandbox",
                 path.display()
             ));
         }

@@ -64,9 +64,7 @@ pub(crate) fn build(build: &Build<'_>, fence: &mut Fence) -> Result<(), String> 
         build,
     };
     builder.build(fence).map_err(|e| {
-        format!(
-            "the command was not run, because the file system of the sandbox cannot be set up: {e}"
-        )
+        format!("the command was not run, because the sandbox's file system cannot be set up: {e}")
     })
 }
 

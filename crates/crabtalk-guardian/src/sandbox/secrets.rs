@@ -31,9 +31,7 @@ pub(super) fn in_project(folder: &Path) -> Result<Vec<PathBuf>, String> {
         return Ok(found);
     }
     Err(format!(
-        "the command was not run: {} has more than {MAX_ENTRIES} files and folders, too many to \
-         hide all secret files from a command with network. Run it in a folder below, or use \
-         `escalate` with a reason to ask for a run outside the sandbox",
+        "the command was not run: {} has more than {MAX_ENTRIES} files and folders, too many to hide all secret files from a command with network. Run it in a folder below, or use `escalate` with a reason to ask for a run outside the sandbox",
         folder.display()
     ))
 }

@@ -236,10 +236,7 @@ impl Tokens {
                  at the server, or set `scopes`"
             );
         }
-        format!(
-            "its token does not allow this: log in again with `crabtalk mcps login {name}` to \
-             request the right"
-        )
+        format!("its token does not allow this: log in again with `crabtalk mcps login {name}`")
     }
 
     /// Records that the server accepted the token.

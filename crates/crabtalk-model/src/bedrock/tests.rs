@@ -151,7 +151,7 @@ fn exceptions_and_nonsense_are_told_apart() {
         (flipped, "checksum"),
         (short, "lengths"),
         (endless, "TooLong"),
-        (b"<html>Welcome</html>".to_vec(), "not a frame"),
+        (b"<html>Welcome</html>".to_vec(), "not an event stream"),
     ] {
         let mut frames = Frames::default();
         frames.push(&bytes);

@@ -110,7 +110,7 @@ fn by_name(questions: &[AskQuestion], given: &Map<String, Value>) -> Result<Valu
         .iter()
         .find(|q| !answers.contains_key(&q.question))
     {
-        Some(open) => Err(format!("{:?} needs an answer", open.question)),
+        Some(open) => Err(format!("{:?} has no answer", open.question)),
         None => Ok(Value::Object(answers)),
     }
 }
@@ -231,10 +231,7 @@ mod tests {
             answer(two(), r#"{"A?":"1","B?":"1"}"#),
             r#"{"A?":"1","B?":"x"}"#
         );
-        assert_eq!(
-            answer(two(), r#"{"A?":"1"}"#),
-            r#"400 "B?" needs an answer"#
-        );
+        assert_eq!(answer(two(), r#"{"A?":"1"}"#), r#"400 "B?" has no answer"#);
         assert!(answer(two(), "yes").starts_with("400 there are 2 questions"));
     }
 

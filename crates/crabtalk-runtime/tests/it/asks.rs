@@ -300,9 +300,8 @@ async fn out_of_scope_tools_are_hidden_and_refused_after_reload() {
     rig.runtime.set_catalog(narrow);
     let events = rig.run("go").await;
     for tool in ["danger", "echo"] {
-        let refusal = format!(
-            "result! {tool:?} is outside the scope of crab; the tools in scope are: ask_user"
-        );
+        let refusal =
+            format!("result! {tool:?} is outside the scope of crab; in scope are: ask_user");
         assert!(events.contains(&refusal), "{events:?}");
     }
     assert_eq!(rig.runtime.violations(), 2);

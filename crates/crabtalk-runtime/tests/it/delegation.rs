@@ -131,7 +131,7 @@ async fn failures_are_results_of_their_members() {
     let events = rig.run("go").await;
     let results = result(&events);
     let error = |n: usize| results[n]["error"].as_str().unwrap_or_default().to_owned();
-    assert!(error(0).contains("cut off"), "{results}");
+    assert!(error(0).contains("ended early"), "{results}");
     assert_eq!(results[1]["answer"], "worked");
     for (n, name) in [(2, "eve"), (3, "crab")] {
         assert!(

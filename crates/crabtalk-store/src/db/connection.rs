@@ -93,10 +93,7 @@ pub(super) fn read_only(definition: &Definition) -> Result<Connection, Error> {
     if found < known {
         return Err(Error::Unwritable {
             store: path.display().to_string(),
-            reason: format!(
-                "the file has format {found} and needs a migration to {known}, which \
-                             needs write access"
-            ),
+            reason: format!("its format {found} needs a migration to {known} with write access"),
         });
     }
     Ok(connection)

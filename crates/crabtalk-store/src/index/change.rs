@@ -77,10 +77,7 @@ impl Names {
                 Err(e) => return Err(failed("create", &path, e)),
             }
         }
-        let full = io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "every possible file name is taken",
-        );
+        let full = io::Error::new(io::ErrorKind::AlreadyExists, "every file name is taken");
         Err(failed("create a log in", &self.dir, full))
     }
 

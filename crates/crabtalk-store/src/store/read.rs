@@ -196,7 +196,7 @@ impl Inner {
         let len = log
             .file
             .stat()
-            .map_err(|e| unreadable("read the metadata of", &log.path, e))?
+            .map_err(|e| unreadable("stat", &log.path, e))?
             .len;
         let end = to.min(len).min(before.unwrap_or(u64::MAX));
         let is_newest = before.is_none() && to == u64::MAX;

@@ -76,7 +76,7 @@ async fn connection_beyond_the_limit_gets_429() {
     let mut third = fixture.connect().await;
     let answer = next(&mut third).await;
     assert!(
-        answer.starts_with("429: the daemon has 2 connections open"),
+        answer.starts_with("429: the daemon has 2 open connections"),
         "{answer}"
     );
     assert_eq!(next(&mut third).await, "closed");

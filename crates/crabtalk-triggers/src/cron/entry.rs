@@ -90,9 +90,7 @@ pub enum Invalid {
     #[error("an entry with a single time (`at`) cannot have quiet hours: choose another time")]
     QuietAt,
     /// The time of day has no date, so that each start would resolve it differently.
-    #[error(
-        "at = {0:?} has no date: write 2026-12-24T17:30, or add the entry with `crabtalk cron add`"
-    )]
+    #[error("at = {0:?} has no date: write 2026-12-24T17:30, or use `crabtalk cron add`")]
     Undated(String),
     /// The time is invalid, in the past or too far ahead.
     #[error(transparent)]

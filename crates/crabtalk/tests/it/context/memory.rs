@@ -102,10 +102,7 @@ async fn entries_of_the_command_line_are_recalled() {
         .run(&["memory", "add", "two\nlines", "x"])
         .await
         .fails(1);
-    assert!(
-        refused.contains("is not a valid name of a memory entry"),
-        "{refused}"
-    );
+    assert!(refused.contains("not a valid name"), "{refused}");
     env.write("notes/boat.md", "The boat has a leak below the bow.\n");
     let notes = env.user_home.join("notes").display().to_string();
     env.run(&["memory", "import", &notes]).await.ok();
