@@ -337,8 +337,4 @@ fn up(out: &mut String, rows: usize) {
 }
 
 #[cfg(test)]
-mod emulator;
-#[cfg(test)]
-mod resizes;
-#[cfg(test)]
 mod tests;

@@ -1,3 +1,6 @@
+mod emulator;
+mod resizes;
+
 use super::*;
 use crabtalk_testkit::Buffer;
 
