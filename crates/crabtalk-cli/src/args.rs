@@ -7,7 +7,6 @@ mod cron;
 mod help;
 mod knowledge;
 mod mcps;
-mod mode;
 mod models;
 mod remote;
 mod rights;
@@ -15,11 +14,10 @@ mod rights;
 pub(crate) use bus::{Publish, Subscriptions};
 pub(crate) use config::{Completions, Config, Init, Man};
 pub(crate) use conversations::{Conversations, Export, Shelf, Top};
-pub(crate) use cron::{Cron, CronAdd, CronEdit, CronOptions};
+pub(crate) use cron::{Cron, CronAdd, CronEdit, CronEntry, CronOptions};
 pub(crate) use help::{text as help, usage};
 pub(crate) use knowledge::{Archives, Memory, Search, Skills, Trust};
 pub(crate) use mcps::Mcps;
-pub(crate) use mode::Mode;
 pub(crate) use models::{By, Models, Providers, Stats};
 pub(crate) use remote::{Audit, LATEST_ENTRIES, Remote, Tokens};
 pub(crate) use rights::{Agents, Approvals};
@@ -74,8 +72,9 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "NAME", add = names(Names::Models))]
     pub(crate) model: Option<String>,
     /// How much runs may do without asking [default: by agent and folder].
-    #[arg(long, global = true, value_enum, value_name = "MODE")]
-    pub(crate) mode: Option<Mode>,
+    #[arg(long, global = true, value_name = "MODE")]
+    #[arg(value_parser = ["read-only", "ask", "auto", "full"])]
+    pub(crate) mode: Option<String>,
     /// Work in this folder [default: the current one]; '' keeps the conversation's.
     #[arg(long, global = true, value_name = "DIR")]
     #[arg(value_parser = OsStringValueParser::new().map(PathBuf::from))]
@@ -122,7 +121,7 @@ pub(crate) enum Command {
     /// List, name, search, remove and restore conversations.
     Conversations(Conversations),
     /// Show the messages of a conversation.
-    History(History),
+    History(Page),
     /// Write a conversation and its archives as Markdown, or JSON with --json.
     Export(Export),
     /// List or show the archived parts of a conversation.
@@ -327,21 +326,20 @@ pub(crate) enum Daemon {
         follow: bool,
     },
     /// Install the daemon as a service that starts with your session.
-    Install {
-        /// Print the steps without doing them.
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Install(Planned),
     /// Stop and remove the service.
-    Uninstall {
-        /// Print the steps without doing them.
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Uninstall(Planned),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct History {
+pub(crate) struct Planned {
+    /// Print the steps without doing them.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Page {
     /// Number of messages from the end.
     #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]

@@ -261,7 +261,7 @@ impl Context {
             sender: Some(self.sender()).filter(|sender| !sender.is_empty()),
             cwd: self.cwd()?,
             model: self.global.model.clone(),
-            mode: self.global.mode.map(|mode| mode.to_string()),
+            mode: self.global.mode.clone(),
             ..StreamMsg::default()
         })
     }

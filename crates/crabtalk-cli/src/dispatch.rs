@@ -121,8 +121,8 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
         let before = &argv[1..argv.len() - words.len()];
         return Err(exec(&program, before, &words[1..], &cli.global));
     }
-    if OF_OURS.contains(&first.as_ref()) {
-        return Err(Error::Usage(not_installed(&first)));
+    if first == "nexus" {
+        return Err(Error::Usage(NEXUS_NOT_INSTALLED.to_owned()));
     }
     if !is_question(words) {
         return Err(unknown_command(&first));
@@ -134,16 +134,9 @@ fn resolve(cli: Cli, argv: &[OsString]) -> Result<Cli, Error> {
     Cli::read(&argv).map_err(|error| args::usage(&error))
 }
 
-/// Programs of this project that add commands.
-const OF_OURS: [&str; 1] = ["nexus"];
-
 /// The error for a missing program of this project, with install instructions.
-fn not_installed(name: &str) -> String {
-    format!(
-        "`crabtalk {name}` is the program crabtalk-{name}, found neither beside crabtalk nor on \
-         PATH; in the sources, `cargo install --path crates/crabtalk-{name}` installs it"
-    )
-}
+const NEXUS_NOT_INSTALLED: &str = "`crabtalk nexus` is the program crabtalk-nexus, found neither beside \
+     crabtalk nor on PATH; in the sources, `cargo install --path crates/crabtalk-nexus` installs it";
 
 /// Whether the words are a question: one argument with spaces, then only options.
 fn is_question(words: &[OsString]) -> bool {
@@ -156,16 +149,10 @@ fn is_question(words: &[OsString]) -> bool {
     }
 }
 
-fn nearest_command(word: &str) -> Option<String> {
-    let names: Vec<String> = Cli::command()
-        .get_subcommands()
-        .map(|command| command.get_name().to_owned())
-        .collect();
-    nearest(word, names.iter().map(String::as_str)).map(str::to_owned)
-}
-
 fn unknown_command(word: &str) -> Error {
-    let hint = match nearest_command(word) {
+    let root = Cli::command();
+    let names = root.get_subcommands().map(clap::Command::get_name);
+    let hint = match nearest(word, names) {
         Some(command) => format!("did you mean `{command}`?"),
         None => "see `crabtalk --help`.".to_owned(),
     };
@@ -400,8 +387,7 @@ mod tests {
 
     #[test]
     fn missing_program_of_ours_names_its_installation() {
-        let said = not_installed("nexus");
-        assert!(said.contains("cargo install --path crates/crabtalk-nexus"));
+        assert!(NEXUS_NOT_INSTALLED.contains("cargo install --path crates/crabtalk-nexus"));
         let crate_of = concat!(env!("CARGO_MANIFEST_DIR"), "/../crabtalk-nexus");
         assert!(std::path::Path::new(crate_of).is_dir(), "{crate_of}");
     }

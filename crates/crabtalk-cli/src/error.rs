@@ -34,17 +34,12 @@ pub(crate) enum Error {
 impl Error {
     /// The error as JSON, with the daemon's code if it refused.
     pub(crate) fn to_json(&self) -> serde_json::Value {
-        let code = match self {
-            Self::Refused { code, .. } => Some(*code),
-            Self::Usage(_)
-            | Self::NoDaemon(_)
-            | Self::Failed(_)
-            | Self::RunFailed
-            | Self::Interrupted
-            | Self::Unread => None,
-        };
+        let mut refused = None;
+        if let Self::Refused { code, .. } = self {
+            refused = Some(*code);
+        }
         serde_json::json!({
-            "type": "error", "code": code, "exit": self.exit(), "message": self.to_string(),
+            "type": "error", "code": refused, "exit": self.exit(), "message": self.to_string(),
         })
     }
 
@@ -65,10 +60,7 @@ impl Error {
 
     /// Whether no message is printed.
     pub(crate) fn is_silent(&self) -> bool {
-        match self {
-            Self::RunFailed | Self::Interrupted | Self::Unread => true,
-            Self::Usage(_) | Self::NoDaemon(_) | Self::Refused { .. } | Self::Failed(_) => false,
-        }
+        matches!(self, Self::RunFailed | Self::Interrupted | Self::Unread)
     }
 
     /// Appends a line to the message.

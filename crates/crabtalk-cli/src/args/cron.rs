@@ -11,17 +11,11 @@ pub(crate) enum Cron {
     /// `cron add --in 20m "stretch your legs"`.
     Add(Box<CronAdd>),
     /// Show an entry and its last runs.
-    Show {
-        /// Number of the entry (see `cron list`).
-        id: u64,
-    },
+    Show(CronEntry),
     /// Change an entry; other settings stay.
     Edit(Box<CronEdit>),
     /// Remove an entry; an active run continues.
-    Rm {
-        /// Number of the entry (see `cron list`).
-        id: u64,
-    },
+    Rm(CronEntry),
     /// List past runs, newest first.
     Runs {
         /// Number of the entry, also a removed one [default: all].
@@ -32,20 +26,11 @@ pub(crate) enum Cron {
         limit: u32,
     },
     /// Run an entry now.
-    Run {
-        /// Number of the entry (see `cron list`).
-        id: u64,
-    },
+    Run(CronEntry),
     /// Pause an entry.
-    Pause {
-        /// Number of the entry (see `cron list`).
-        id: u64,
-    },
+    Pause(CronEntry),
     /// Resume an entry; missed times are skipped.
-    Resume {
-        /// Number of the entry (see `cron list`).
-        id: u64,
-    },
+    Resume(CronEntry),
     /// Show when a schedule fires.
     Test {
         /// Five fields, an @name, or a time.
@@ -62,6 +47,12 @@ pub(crate) enum Cron {
         #[arg(value_parser = clap::value_parser!(u32).range(1..=100))]
         count: u32,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CronEntry {
+    /// Number of the entry (see `cron list`).
+    pub(crate) id: u64,
 }
 
 // Options of `add` and `edit`.

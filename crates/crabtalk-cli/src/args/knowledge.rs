@@ -1,6 +1,6 @@
 //! Arguments of `archives`, `search`, `memory`, `skills` and `trust`.
 
-use super::Named;
+use super::{Named, Page};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -11,13 +11,8 @@ pub(crate) enum Archives {
         /// Number of the archive (see `archives`).
         #[arg(value_name = "N")]
         index: u32,
-        /// Number of messages from the end.
-        #[arg(short = 'n', long, default_value_t = 50, value_name = "N")]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-        limit: u32,
-        /// Show only messages before this index (`index` in --json).
-        #[arg(long, value_name = "INDEX")]
-        before: Option<u64>,
+        #[command(flatten)]
+        page: Page,
     },
 }
 

@@ -75,13 +75,8 @@ pub(crate) enum By {
 
 impl By {
     /// The name on the wire.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Agent => "agent",
-            Self::Model => "model",
-            Self::Conversation => "conversation",
-            Self::Run => "run",
-        }
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }

@@ -74,7 +74,7 @@ use attention::Attention;
 use calls::{Call, Done, Learned, Pair};
 use coming::Coming;
 use crabtalk_client::{Client, Watch};
-use crabtalk_proto::{AttachMsg, PendingAsk, SubscribeEvents};
+use crabtalk_proto::{AttachMsg, ListAsksMsg, PendingAsk, Request, SubscribeEvents};
 use crabtalk_render::screen::{Canvas, Composer, Drawing, Heard, Raw, size, terminal_size};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -245,7 +245,7 @@ impl<'a> Live<'a> {
                 ..Learned::default()
             },
             model: RunModel::new(context.global.model.clone()),
-            mode: RunMode::new(context.global.mode),
+            mode: RunMode::new(context.global.mode.clone()),
             figures: Figures::default(),
             outage: Outage::default(),
             gone: Gone::default(),
@@ -295,7 +295,7 @@ impl<'a> Live<'a> {
         self.read_branch();
         self.learn();
         self.begin();
-        self.call(calls::asks(self.client.clone()));
+        self.read_asks();
         loop {
             self.turn_by_time();
             let wake = self.wakes_at();
@@ -312,7 +312,8 @@ impl<'a> Live<'a> {
                     self.typed(event)?
                 }
                 Some(done) = self.calls.next(), if !self.calls.is_empty() => {
-                    self.done(done);
+                    self.dirty = true;
+                    done(self);
                     Go::On
                 }
                 news = self.runs.next(), if !self.runs.is_empty() && !self.joining.waits() => {
@@ -418,7 +419,21 @@ impl<'a> Live<'a> {
 
     fn learn(&mut self) {
         let cwd = self.cwd.to_str().map(str::to_owned);
-        self.call(calls::learn(self.client.clone(), self.pair.clone(), cwd));
+        let of = self.pair.clone();
+        let learn = calls::learn(self.client.clone(), of.clone(), cwd);
+        self.call(learn, move |live, learned| match learned {
+            // The chat may have switched to another conversation.
+            Some(learned) if of == live.pair => live.learned(learned),
+            _ => {}
+        });
+    }
+
+    /// Requests the pending asks; without an answer there are none.
+    fn read_asks(&mut self) {
+        self.request(ListAsksMsg::default(), |live, list| {
+            let asks = list.map(|list| list.asks).unwrap_or_default();
+            asks.into_iter().for_each(|pending| live.other_ask(pending));
+        });
     }
 
     /// Shows the conversation and its active run.
@@ -439,8 +454,27 @@ impl<'a> Live<'a> {
         self.runs.push_front(self.client.attach(request));
     }
 
-    fn call(&mut self, call: impl Future<Output = Done> + Send + 'static) {
-        self.calls.push(Box::pin(call));
+    /// Runs a call concurrently; `then` handles its result.
+    fn call<T: Send + 'static>(
+        &mut self,
+        call: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Live<'_>, T) + Send + 'static,
+    ) {
+        self.calls.push(Box::pin(async move {
+            let result = call.await;
+            let done: Done = Box::new(move |live| then(live, result));
+            done
+        }));
+    }
+
+    /// Sends a request; `then` handles its answer.
+    fn request<R: Request<Response: 'static> + 'static>(
+        &mut self,
+        request: R,
+        then: impl FnOnce(&mut Live<'_>, Result<R::Response, crabtalk_client::Error>) + Send + 'static,
+    ) {
+        let client = self.client.clone();
+        self.call(async move { client.call(request).await }, then);
     }
 
     /// Saves a line to the input history.

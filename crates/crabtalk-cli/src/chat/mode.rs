@@ -2,15 +2,13 @@
 //!
 //! Invariant: the chat can leave `full` but not enter it.
 
-use crate::args::Mode;
-
 /// The reason why `/mode full` is refused.
 const NOT_FULL: &str = "start the chat with --mode full, or set `mode: full` in the agent's file";
 
 /// The chosen and the reported mode.
 #[derive(Debug, Default)]
 pub(super) struct RunMode {
-    chosen: Option<Mode>,
+    chosen: Option<String>,
     reported: String,
     /// Whether a run reported its mode since the last choice.
     is_answered: bool,
@@ -18,7 +16,7 @@ pub(super) struct RunMode {
 
 impl RunMode {
     /// Starts with the `--mode` option.
-    pub(super) fn new(chosen: Option<Mode>) -> Self {
+    pub(super) fn new(chosen: Option<String>) -> Self {
         Self {
             chosen,
             ..Self::default()
@@ -27,14 +25,14 @@ impl RunMode {
 
     /// The mode of the next request; `None` leaves it to the daemon.
     pub(super) fn wire(&self) -> Option<String> {
-        self.chosen.map(|mode| mode.to_string())
+        self.chosen.clone()
     }
 
     /// The effective mode; empty if unknown. A report overrides the choice, since the
     /// daemon may lower the mode.
     pub(super) fn name(&self) -> &str {
-        match self.chosen {
-            Some(mode) if !self.is_answered => mode.as_str(),
+        match &self.chosen {
+            Some(mode) if !self.is_answered => mode,
             _ => &self.reported,
         }
     }
@@ -63,10 +61,10 @@ impl RunMode {
                 name => format!("mode {name}"),
             });
         }
-        match Mode::parse(name) {
-            Some(Mode::Full) => Err(NOT_FULL.to_owned()),
-            Some(mode) => Ok(self.choose(mode)),
-            None => Err(format!(
+        match name {
+            "full" => Err(NOT_FULL.to_owned()),
+            "read-only" | "ask" | "auto" => Ok(self.choose(name)),
+            _ => Err(format!(
                 "unknown mode {name}; the modes are read-only, ask and auto"
             )),
         }
@@ -74,16 +72,17 @@ impl RunMode {
 
     /// Handles Shift+Tab: chooses the next mode except `full`.
     pub(super) fn cycle(&mut self) -> String {
-        let current = self.chosen.or_else(|| Mode::parse(&self.reported));
-        self.choose(match current {
-            Some(Mode::ReadOnly) => Mode::Ask,
-            Some(Mode::Ask) => Mode::Auto,
-            Some(Mode::Auto | Mode::Full) | None => Mode::ReadOnly,
-        })
+        self.choose(
+            match self.chosen.as_ref().unwrap_or(&self.reported).as_str() {
+                "read-only" => "ask",
+                "ask" => "auto",
+                _ => "read-only",
+            },
+        )
     }
 
-    fn choose(&mut self, mode: Mode) -> String {
-        self.chosen = Some(mode);
+    fn choose(&mut self, mode: &str) -> String {
+        self.chosen = Some(mode.to_owned());
         self.is_answered = false;
         format!("mode {mode} from the next run")
     }
@@ -97,10 +96,10 @@ mod tests {
     fn keys_cycle_modes_and_never_reach_full() {
         for (started, want) in [
             (None, ["read-only", "ask", "auto", "read-only"]),
-            (Some(Mode::ReadOnly), ["ask", "auto", "read-only", "ask"]),
-            (Some(Mode::Full), ["read-only", "ask", "auto", "read-only"]),
+            (Some("read-only"), ["ask", "auto", "read-only", "ask"]),
+            (Some("full"), ["read-only", "ask", "auto", "read-only"]),
         ] {
-            let mut mode = RunMode::new(started);
+            let mut mode = RunMode::new(started.map(str::to_owned));
             for want in want {
                 mode.cycle();
                 assert_eq!(mode.name(), want, "{started:?}");

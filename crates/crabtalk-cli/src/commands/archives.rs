@@ -1,7 +1,7 @@
 //! `archives`: shows the messages before compactions.
 
 use super::{Column, Context};
-use crate::args::Archives;
+use crate::args::{Archives, Page};
 use crate::chat;
 use crate::error::Error;
 use crate::history::{last_entries, show_entry};
@@ -12,11 +12,7 @@ use crabtalk_proto::{ArchiveInfo, Client, GetArchiveMsg, ListArchivesMsg, Reopen
 pub(super) async fn run(context: &mut Context, command: Option<Archives>) -> Result<(), Error> {
     match command {
         None => list(context).await,
-        Some(Archives::Show {
-            index,
-            limit,
-            before,
-        }) => show(context, index, limit, before).await,
+        Some(Archives::Show { index, page }) => show(context, index, page).await,
     }
 }
 
@@ -68,15 +64,10 @@ fn day(at: &str) -> String {
     at.get(..10).unwrap_or(at).to_owned()
 }
 
-async fn show(
-    context: &mut Context,
-    index: u32,
-    limit: u32,
-    before: Option<u64>,
-) -> Result<(), Error> {
+async fn show(context: &mut Context, index: u32, page: Page) -> Result<(), Error> {
     let (agent, sender) = (context.agent(), context.sender());
     let mut connection = context.connection().await?;
-    let found = last_entries(limit, before, async |limit, before| {
+    let found = last_entries(page.limit, page.before, async |limit, before| {
         let request = GetArchiveMsg {
             agent: agent.clone(),
             sender: sender.clone(),

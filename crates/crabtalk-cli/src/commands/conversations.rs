@@ -1,7 +1,7 @@
 //! `conversations` and `history`.
 
 use super::{Context, logs};
-use crate::args::History;
+use crate::args::Page;
 use crate::error::Error;
 use crate::history::{last_entries, show_entry};
 use crate::json;
@@ -133,7 +133,7 @@ fn folder(context: &Context, folder: Option<&Path>) -> String {
     }
 }
 
-pub(super) async fn history(context: &mut Context, args: History) -> Result<(), Error> {
+pub(super) async fn history(context: &mut Context, args: Page) -> Result<(), Error> {
     let entries = last_messages(context, args.limit, args.before).await?.1;
     let screen = &mut context.console.screen;
     for entry in &entries {

@@ -3,7 +3,7 @@
 mod request;
 
 use super::{Column, Context};
-use crate::args::Cron;
+use crate::args::{Cron, CronEntry};
 use crate::error::Error;
 use crate::text::{local, money, summary};
 use crate::{json, table};
@@ -21,9 +21,9 @@ pub(super) async fn run(context: &mut Context, command: Cron) -> Result<(), Erro
     match command {
         Cron::List => list(context).await,
         Cron::Add(add) => request::add(context, *add).await,
-        Cron::Show { id } => show(context, id).await,
+        Cron::Show(CronEntry { id }) => show(context, id).await,
         Cron::Edit(edit) => request::edit(context, *edit).await,
-        Cron::Rm { id } => {
+        Cron::Rm(CronEntry { id }) => {
             let request = DeleteCronMsg { id };
             context.call(request).await?;
             context.done(
@@ -32,7 +32,7 @@ pub(super) async fn run(context: &mut Context, command: Cron) -> Result<(), Erro
             )
         }
         Cron::Runs { id, limit } => runs_of(context, id, limit).await,
-        Cron::Run { id } => {
+        Cron::Run(CronEntry { id }) => {
             let request = RunCronMsg { id };
             let run = context.call(request).await?;
             let said = format!(
@@ -41,8 +41,8 @@ pub(super) async fn run(context: &mut Context, command: Cron) -> Result<(), Erro
             );
             context.done(json::of(&run), &said)
         }
-        Cron::Pause { id } => pause(context, id, true).await,
-        Cron::Resume { id } => pause(context, id, false).await,
+        Cron::Pause(CronEntry { id }) => pause(context, id, true).await,
+        Cron::Resume(CronEntry { id }) => pause(context, id, false).await,
         Cron::Test {
             schedule,
             zone,

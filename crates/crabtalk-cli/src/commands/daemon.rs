@@ -25,8 +25,8 @@ pub(super) async fn run(context: &mut Context, command: Daemon) -> Result<(), Er
         Daemon::Status => status(context).await,
         Daemon::Reload => reload(context).await,
         Daemon::Logs { lines, follow } => logs(context, lines, follow).await,
-        Daemon::Install { dry_run } => install(context, dry_run).await,
-        Daemon::Uninstall { dry_run } => uninstall(context, dry_run).await,
+        Daemon::Install(args) => install(context, args.dry_run).await,
+        Daemon::Uninstall(args) => uninstall(context, args.dry_run).await,
     }
 }
 

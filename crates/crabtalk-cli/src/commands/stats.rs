@@ -82,7 +82,8 @@ pub(super) fn spending(stats: &DaemonStats, by: By) -> (Vec<&'static str>, Vec<V
     header.extend([
         "calls", "read", "cached", "written", "money", "unpriced", "budget",
     ]);
-    let rows = stats.spending.iter().filter(|row| row.by == by.as_str());
+    let by = by.name();
+    let rows = stats.spending.iter().filter(|row| row.by == by);
     let rows = rows.map(|row| {
         let mut cells: Vec<String> = name.iter().map(|name| named(row, name)).collect();
         cells.extend([

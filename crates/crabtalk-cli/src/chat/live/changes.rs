@@ -1,42 +1,20 @@
 //! `/diff` and `/undo`.
 
-use super::calls::{Done, Pair};
+use super::calls::Pair;
 use super::{Live, transcript::MARGIN};
 use crate::changes::{about, headline, told};
 use crate::text::counted;
-use crabtalk_client::{Client, Error};
+use crabtalk_client::Error;
 use crabtalk_proto::{ChangeList, FileChange, ListChangesMsg, UndoMsg, UndoReport};
 use crabtalk_render::{Line, cut, diff, theme, wrapped};
 
 /// Maximum number of lines shown.
 const MAX_LINES: usize = 400;
 
-pub(super) async fn list(client: Client, pair: Pair, run: Option<u64>) -> Done {
-    let request = ListChangesMsg {
-        agent: pair.agent,
-        sender: pair.sender,
-        run,
-        limit: 1,
-        diffs: true,
-    };
-    Done::Changes(client.call(request).await)
-}
-
-pub(super) async fn undo(client: Client, pair: Pair, run: Option<u64>, partly: bool) -> Done {
-    let request = UndoMsg {
-        agent: pair.agent,
-        sender: pair.sender,
-        run,
-        dry_run: false,
-        partly,
-    };
-    Done::Undone(client.call(request).await)
-}
-
 impl Live<'_> {
     /// Handles `/diff [RUN]` and `/undo [RUN] [partly]`.
     pub(super) fn changes_command(&mut self, name: &str, arguments: &str) {
-        let (client, pair) = (self.client.clone(), self.pair.clone());
+        let Pair { agent, sender } = self.pair.clone();
         let (mut run, mut partly) = (None, false);
         for word in arguments.split_whitespace() {
             match (word.parse(), word) {
@@ -48,17 +26,30 @@ impl Live<'_> {
                 }
             }
         }
-        match name {
-            "diff" => self.call(list(client, pair, run)),
-            _ => self.call(undo(client, pair, run, partly)),
+        if name == "diff" {
+            let request = ListChangesMsg {
+                agent,
+                sender,
+                run,
+                limit: 1,
+                diffs: true,
+            };
+            return self.request(request, |live, changes| live.show_changes(changes));
         }
+        let request = UndoMsg {
+            agent,
+            sender,
+            run,
+            dry_run: false,
+            partly,
+        };
+        self.request(request, |live, undone| live.show_undone(undone));
     }
 
     /// Shows the changes of a run.
-    pub(super) fn show_changes(&mut self, changes: Result<ChangeList, Error>) {
-        let changes = match changes {
-            Ok(changes) => changes,
-            Err(error) => return self.transcript.problem(&error.to_string()),
+    fn show_changes(&mut self, changes: Result<ChangeList, Error>) {
+        let Some(changes) = self.answered_by(changes) else {
+            return;
         };
         let Some(run) = changes.runs.first() else {
             let said = "no recorded changes in this folder";
@@ -88,9 +79,8 @@ impl Live<'_> {
 
     /// Shows the result of an undo.
     pub(super) fn show_undone(&mut self, undone: Result<UndoReport, Error>) {
-        let report = match undone {
-            Ok(report) => report,
-            Err(error) => return self.transcript.problem(&error.to_string()),
+        let Some(report) = self.answered_by(undone) else {
+            return;
         };
         let mut said = told(&report, false).join("\n");
         if report.done {

@@ -3,7 +3,7 @@
 //!
 //! Invariant: each message is announced at most once, and typing never waits for it.
 
-use super::{Live, calls};
+use super::Live;
 use crabtalk_proto::ExpectMessageMsg;
 
 /// Whether the text in the composer is announced.
@@ -40,7 +40,8 @@ impl Live<'_> {
                 sender: self.pair.sender.clone(),
                 model: self.model.wire().unwrap_or_default(),
             };
-            self.call(calls::expect(self.client.clone(), message));
+            // A refusal has no effect.
+            self.request(message, |_, _| {});
         }
     }
 }

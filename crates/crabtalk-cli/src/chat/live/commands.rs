@@ -5,6 +5,11 @@ use super::calls::{self, Pair};
 use super::slash::COMMANDS;
 use super::status;
 use crate::text::money;
+use base64::prelude::{BASE64_STANDARD, Engine};
+use crabtalk_proto::{
+    CompactMsg, GetMemoryMsg, GetRightsMsg, GetStats, ListMcpsMsg, ListMemoryMsg, ListSkillsMsg,
+    SetActiveModelMsg, SetConversationMsg,
+};
 use crabtalk_render::tokens;
 
 /// Option that makes `/model` change the default.
@@ -44,13 +49,28 @@ impl Live<'_> {
     pub(super) fn compact_command(&mut self, focus: &str) {
         self.transcript
             .note("compacting; the history stays as an archive");
-        let (client, pair) = (self.client.clone(), self.pair.clone());
-        self.call(calls::compact(client, pair, focus.to_owned()));
+        self.put_away(CompactMsg {
+            focus: Some(focus.to_owned()).filter(|focus| !focus.is_empty()),
+            ..CompactMsg::default()
+        });
     }
 
     /// Archives the history.
     pub(super) fn new_command(&mut self) {
-        self.call(calls::start_fresh(self.client.clone(), self.pair.clone()));
+        self.put_away(CompactMsg {
+            fresh: true,
+            ..CompactMsg::default()
+        });
+    }
+
+    fn put_away(&mut self, how: CompactMsg) {
+        let Pair { agent, sender } = self.pair.clone();
+        let request = CompactMsg {
+            agent,
+            sender,
+            ..how
+        };
+        self.request(request, |live, answer| live.is_put_away(answer));
     }
 
     /// Archives the history and scrolls the screen away.
@@ -67,27 +87,53 @@ impl Live<'_> {
 
     pub(super) fn cost_command(&mut self) {
         let session = (self.figures.tokens, self.figures.money);
-        self.call(status::cost(self.client.clone(), session));
+        self.request(GetStats { days: 1 }, move |live, stats| {
+            live.shown(stats.map(|stats| status::cost(&stats, session)));
+        });
     }
 
     /// Shows the agent's rules, or only the names of its tools.
     pub(super) fn rights_command(&mut self, rules: bool) {
         let agent = self.pair.agent.clone();
-        self.call(calls::rights(self.client.clone(), agent, rules));
+        self.request(GetRightsMsg { agent }, move |live, rights| {
+            live.shown(rights.map(|rights| calls::rights(&rights, rules)));
+        });
     }
 
     pub(super) fn skills_command(&mut self) {
         let cwd = self.cwd.to_str().map(str::to_owned);
-        self.call(calls::skills(self.client.clone(), cwd));
+        self.request(ListSkillsMsg { cwd }, |live, list| {
+            live.shown(list.map(|list| calls::skills(&list)));
+        });
     }
 
     pub(super) fn mcp_command(&mut self) {
-        self.call(calls::mcps(self.client.clone()));
+        self.request(ListMcpsMsg {}, |live, list| {
+            live.shown(list.map(|list| calls::mcps(&list)));
+        });
     }
 
     pub(super) fn memory_command(&mut self, name: &str) {
-        let (client, pair) = (self.client.clone(), self.pair.clone());
-        self.call(calls::memory(client, pair, name.to_owned()));
+        let Pair { agent, sender } = self.pair.clone();
+        if !name.is_empty() {
+            let request = GetMemoryMsg {
+                agent,
+                sender,
+                name: name.to_owned(),
+            };
+            return self.request(request, |live, entry| {
+                live.shown(entry.map(|entry| format!("**{}**\n\n{}", entry.name, entry.content)));
+            });
+        }
+        let request = ListMemoryMsg {
+            agent,
+            sender,
+            offset: 0,
+            limit: 50,
+        };
+        self.request(request, |live, list| {
+            live.shown(list.map(|list| calls::memory(&list)));
+        });
     }
 
     pub(super) fn asks_command(&mut self) {
@@ -104,8 +150,12 @@ impl Live<'_> {
         };
         match count {
             Some(count) => {
-                let (client, pair) = (self.client.clone(), self.pair.clone());
-                self.call(calls::history(client, pair, count));
+                let request = calls::last_messages(self.pair.clone(), count);
+                self.request(request, |live, page| {
+                    if let Some(page) = live.answered_by(page) {
+                        live.show_page(&page);
+                    }
+                });
             }
             None => self.transcript.problem(&format!(
                 "/history takes a number of messages, such as /history {HISTORY}"
@@ -117,8 +167,15 @@ impl Live<'_> {
         if title.is_empty() {
             return self.transcript.problem("type a title after /title");
         }
-        let (client, pair) = (self.client.clone(), self.pair.clone());
-        self.call(calls::title(client, pair, title.to_owned()));
+        let Pair { agent, sender } = self.pair.clone();
+        let said = format!("title set to \"{title}\"");
+        let request = SetConversationMsg {
+            agent,
+            sender,
+            title: Some(title.to_owned()),
+            cwd: None,
+        };
+        self.request(request, |live, answer| live.noted(answer.map(|()| said)));
     }
 
     /// Shows the settings of this chat; the daemon adds its version and the session's file.
@@ -147,13 +204,11 @@ impl Live<'_> {
                 format!("{} in this conversation", money(self.figures.money)),
             ),
         ];
-        let pair = Pair {
-            agent: self.learned.agent.clone(),
-            sender: self.learned.sender.clone(),
-        };
+        let pair = self.learned_pair();
         let local = self.context.known_client().endpoint().is_local();
         let sessions = local.then(|| self.context.home.sessions_dir());
-        self.call(status::status(self.client.clone(), pair, rows, sessions));
+        let status = status::status(self.client.clone(), pair, rows, sessions);
+        self.call(status, |live, text| live.show(&text));
     }
 
     pub(super) fn help(&mut self) {
@@ -162,8 +217,7 @@ impl Live<'_> {
             let words = format!("/{} {}", command.name, command.arguments);
             text.push_str(&format!("| {} | {} |\n", words.trim(), command.about));
         }
-        let lines = crabtalk_render::render(&text, self.transcript.width());
-        self.transcript.lines(lines);
+        self.show(&text);
     }
 
     pub(super) fn show(&mut self, text: &str) {
@@ -199,7 +253,11 @@ impl Live<'_> {
         }
         if is_default {
             self.model.clear();
-            return self.call(calls::use_model(self.client.clone(), name.to_owned()));
+            let said = format!("Default model: {name}");
+            let model = name.to_owned();
+            return self.request(SetActiveModelMsg { model }, |live, answer| {
+                live.noted(answer.map(|()| said));
+            });
         }
         let said = self.model.choose(name);
         self.transcript.note(&said);
@@ -280,7 +338,8 @@ impl Live<'_> {
             file => file.to_owned(),
         };
         let file = self.cwd.join(name);
-        self.call(calls::export(self.client.clone(), self.pair.clone(), file));
+        let export = calls::export(self.client.clone(), self.pair.clone(), file);
+        self.call(export, |live, said| live.noted(said));
     }
 
     /// Copies the last answer to the terminal's clipboard.
@@ -290,50 +349,11 @@ impl Live<'_> {
             return self.transcript.note("no answer yet");
         }
         let count = answer.chars().count();
-        let sequence = format!("\x1b]52;c;{}\x07", base64(answer.as_bytes()));
+        let sequence = format!("\x1b]52;c;{}\x07", BASE64_STANDARD.encode(answer));
         // A terminal without clipboard support ignores it.
         let _ = self.canvas.send(&sequence);
         self.transcript.note(&format!(
             "copied {count} characters, if this terminal allows it"
         ));
-    }
-}
-
-/// Encodes bytes as base64 for the terminal's clipboard.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = [
-            chunk[0],
-            *chunk.get(1).unwrap_or(&0),
-            *chunk.get(2).unwrap_or(&0),
-        ];
-        let bits = u32::from(group[0]) << 16 | u32::from(group[1]) << 8 | u32::from(group[2]);
-        for index in 0..4 {
-            let digit = bits >> (18 - 6 * index) & 63;
-            text.push(if index <= chunk.len() {
-                char::from(DIGITS[digit as usize])
-            } else {
-                '='
-            });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn clipboard_text_is_base64() {
-        for (text, want) in [
-            ("", ""),
-            ("a", "YQ=="),
-            ("ab", "YWI="),
-            ("abc", "YWJj"),
-            ("h\u{e9}", "aMOp"),
-        ] {
-            assert_eq!(super::base64(text.as_bytes()), want);
-        }
     }
 }

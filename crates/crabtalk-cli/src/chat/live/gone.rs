@@ -4,7 +4,6 @@
 //! only sending a message, or Enter with held messages, starts the daemon, since it may have been
 //! stopped on purpose.
 
-use super::calls::Done;
 use super::{Live, Runs};
 use crabtalk_client::{Client, Error, Starter};
 use crabtalk_proto::StreamMsg;
@@ -83,14 +82,15 @@ impl Live<'_> {
         match starter {
             Ok(starter) => {
                 self.gone.starts = true;
-                self.call(start(starter));
+                let started = async move { starter.start().await };
+                self.call(started, |live, outcome| live.started(outcome));
             }
             Err(why) => self.not_started(&why),
         }
     }
 
     /// Handles the result of starting a daemon.
-    pub(super) fn started(&mut self, outcome: Result<(), Error>) {
+    fn started(&mut self, outcome: Result<(), Error>) {
         self.gone.starts = false;
         match outcome {
             Ok(()) => {
@@ -117,8 +117,4 @@ impl Live<'_> {
         };
         self.composer.set(&text);
     }
-}
-
-async fn start(starter: Starter) -> Done {
-    Done::Started(starter.start().await)
 }

@@ -2,7 +2,7 @@
 
 use super::Live;
 use super::ask::Asking;
-use super::calls::{self, Done, Learned};
+use super::calls::{Learned, Pair, Ran};
 use super::outage::Heard;
 use super::runs::Next;
 use super::steers::Known;
@@ -219,7 +219,7 @@ impl Live<'_> {
                 self.catch_up();
                 self.others.clear();
                 self.transcript.note("the daemon was restarted");
-                self.call(calls::asks(self.client.clone()));
+                self.read_asks();
                 self.learn();
             }
         }
@@ -268,7 +268,7 @@ impl Live<'_> {
         }
     }
 
-    fn other_ask(&mut self, pending: PendingAsk) {
+    pub(super) fn other_ask(&mut self, pending: PendingAsk) {
         let Some(ask) = &pending.ask else { return };
         let own = pending.agent == self.learned.agent && pending.sender == self.learned.sender;
         let known = |other: &PendingAsk| other.ask.as_ref().is_some_and(|o| o.ask_id == ask.ask_id);
@@ -314,76 +314,59 @@ impl Live<'_> {
             .push_back(Asking::new(ask, &speaker, &agent, &sender));
     }
 
-    /// Handles the result of a call.
-    pub(super) fn done(&mut self, done: Done) {
-        self.dirty = true;
-        match done {
-            Done::Steered(text, answer) => match answer {
-                Ok(()) => drop(self.steers.answered(&text, Known::Kept)),
-                Err(error) => self.not_steered(&text, &error),
-            },
-            Done::Withdrawn(id, answer) => self.withdrawn(&id, answer),
-            Done::Killed(Ok(())) => {}
-            Done::Killed(Err(error)) => {
-                self.killing = false;
-                // The run ended on its own.
-                if error.code() != Some(code::NOT_FOUND) {
-                    self.transcript.problem(&error.to_string());
-                }
-            }
-            Done::Replied(id, Ok(Replied::Taken)) => self.forget_ask(&id),
-            Done::Replied(id, Ok(Replied::TooLate)) => {
-                self.forget_ask(&id);
+    /// The agent and sender that the daemon reported.
+    pub(super) fn learned_pair(&self) -> Pair {
+        Pair {
+            agent: self.learned.agent.clone(),
+            sender: self.learned.sender.clone(),
+        }
+    }
+
+    /// The answer to a request, whose error is reported.
+    pub(super) fn answered_by<T>(&mut self, answer: Result<T, Error>) -> Option<T> {
+        answer
+            .inspect_err(|error| self.transcript.problem(&error.to_string()))
+            .ok()
+    }
+
+    /// Shows Markdown.
+    pub(super) fn shown(&mut self, text: Result<String, Error>) {
+        if let Some(text) = self.answered_by(text) {
+            self.show(&text);
+        }
+    }
+
+    /// Shows a note about a change.
+    pub(super) fn noted(&mut self, said: Result<String, Error>) {
+        if let Some(said) = self.answered_by(said) {
+            self.transcript.note(&said);
+            self.learn();
+        }
+    }
+
+    /// Handles the answer to an answer.
+    pub(super) fn replied(&mut self, id: &str, replied: Result<Replied, Error>) {
+        match replied {
+            Ok(Replied::Taken) => self.forget_ask(id),
+            Ok(Replied::TooLate) => {
+                self.forget_ask(id);
                 self.transcript.note("already answered by another client");
             }
-            Done::Replied(id, Err(error)) => {
-                self.answered.remove(&id);
+            Err(error) => {
+                self.answered.remove(id);
                 match self.asks.iter_mut().find(|asking| asking.id() == id) {
                     Some(asking) => asking.refused(&error.to_string()),
                     None => self.transcript.problem(&error.to_string()),
                 }
             }
-            Done::Shown(Ok(text)) => {
-                let lines = crabtalk_render::render(&text, self.transcript.width());
-                self.transcript.lines(lines);
-            }
-            Done::PutAway(Ok(answer)) => self.put_away(&answer),
-            Done::Figures(read) => self.take_figures(&read),
-            Done::Noted(Ok(text)) => {
-                self.transcript.note(&text);
-                self.learn();
-            }
-            Done::PutAway(Err(error))
-            | Done::History(Err(error))
-            | Done::Shown(Err(error))
-            | Done::Noted(Err(error)) => {
-                self.transcript.problem(&error.to_string());
-            }
-            // The chat may have switched to another conversation.
-            Done::Learned(of, Some(learned)) if of == self.pair => self.learned(*learned),
-            Done::Learned(..) => {}
-            Done::Started(outcome) => self.started(outcome),
-            Done::History(Ok(page)) => self.show_page(&page),
-            Done::Before(wait, page) => self.show_before(wait, page),
-            Done::Member(sender, page) => self.members.messages(&sender, page),
-            Done::Changes(changes) => self.show_changes(changes),
-            Done::Undone(undone) => self.show_undone(undone),
-            Done::Places(places) => self.show_places(places),
-            Done::Said(said) => self.show_said(said),
-            Done::Rewound(rewound) => self.show_rewound(rewound),
-            Done::AllUndone(reports) => self.show_all_undone(reports),
-            Done::Reopened(archive) => self.show_reopened(archive),
-            Done::Archive(archive) => self.show_archive(archive),
-            Done::Clipboard(Ok(path)) => self.composer.paste(&format!("@{} ", path.display())),
-            Done::Clipboard(Err(why)) => self.transcript.problem(&why),
-            Done::Announced => {}
-            Done::Walked(folder, tree) => self.walked(&folder, tree),
-            Done::Asks(asks) => asks.into_iter().for_each(|pending| self.other_ask(pending)),
-            Done::Shell {
-                command,
-                status,
-                output,
-            } => self.shell_done(&command, &status, &output),
+        }
+    }
+
+    /// Handles the answer to a steering message.
+    pub(super) fn steered(&mut self, text: &str, answer: Result<(), Error>) {
+        match answer {
+            Ok(()) => drop(self.steers.answered(text, Known::Kept)),
+            Err(error) => self.not_steered(text, &error),
         }
     }
 
@@ -409,15 +392,17 @@ impl Live<'_> {
     }
 
     /// Shows the result of `/new` or `/compact`; an event reports the archive.
-    fn put_away(&mut self, answer: &CompactResponse) {
+    pub(super) fn is_put_away(&mut self, answer: Result<CompactResponse, Error>) {
+        let Some(answer) = self.answered_by(answer) else {
+            return;
+        };
         if !answer.title.is_empty() && answer.summary.is_empty() {
             self.figures.context = 0;
         }
         self.read_figures();
         if !answer.summary.is_empty() {
             let text = format!("The history is now:\n\n{}", answer.summary);
-            let lines = crabtalk_render::render(&text, self.transcript.width());
-            self.transcript.lines(lines);
+            self.show(&text);
         } else if answer.title.is_empty() {
             self.transcript
                 .note("nothing to archive: the history is empty");
@@ -426,7 +411,7 @@ impl Live<'_> {
         }
     }
 
-    fn learned(&mut self, learned: Learned) {
+    pub(super) fn learned(&mut self, learned: Learned) {
         self.transcript.set_primary(&learned.agent);
         let first = self.learned.known.agents.is_empty();
         self.model.set_usual(&learned.model);
@@ -448,7 +433,7 @@ impl Live<'_> {
         self.transcript.entries(&page.entries);
     }
 
-    fn shell_done(&mut self, command: &str, status: &str, output: &str) {
+    pub(super) fn shell_done(&mut self, command: &str, Ran { status, output }: &Ran) {
         self.shell = None;
         self.read_branch();
         let style = if status == "0" {

@@ -3,7 +3,7 @@
 //! Invariants: the clipboard program has time and size limits and does not block the chat; its
 //! output goes to a private file.
 
-use super::calls::Done;
+use super::Live;
 use crate::shown::{MAX_IMAGE, is_image, media_type};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -42,8 +42,18 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("", "pngpaste", &["-"]),
 ];
 
+impl Live<'_> {
+    /// Ctrl-V: inserts the image of the clipboard.
+    pub(super) fn paste_image(&mut self) {
+        self.call(clipboard(), |live, saved| match saved {
+            Ok(path) => live.composer.paste(&format!("@{} ", path.display())),
+            Err(why) => live.transcript.problem(&why),
+        });
+    }
+}
+
 /// Saves the image of the clipboard.
-pub(super) async fn clipboard() -> Done {
+async fn clipboard() -> Result<PathBuf, String> {
     let mut tried = Vec::new();
     for (variable, program, arguments) in PROGRAMS {
         if !variable.is_empty() && std::env::var_os(variable).is_none() {
@@ -53,16 +63,16 @@ pub(super) async fn clipboard() -> Done {
         if let Some(bytes) = given(program, arguments).await
             && media_type(&bytes).is_some()
         {
-            return Done::Clipboard(keep(&bytes));
+            return keep(&bytes);
         }
     }
-    Done::Clipboard(Err(format!(
+    Err(format!(
         "no image in the clipboard ({}); attach a file with @PATH",
         match tried.is_empty() {
             true => "no program for it is installed".to_owned(),
             false => format!("asked {}", tried.join(", ")),
         }
-    )))
+    ))
 }
 
 async fn given(program: &str, arguments: &[&str]) -> Option<Vec<u8>> {

@@ -77,12 +77,8 @@ impl Live<'_> {
         self.joining.number += 1;
         self.joining.waits = Some((part, next));
         let wait = self.joining.number;
-        self.call(calls::before(
-            self.client.clone(),
-            self.pair.clone(),
-            limit,
-            wait,
-        ));
+        let request = calls::last_messages(self.pair.clone(), limit);
+        self.request(request, move |live, page| live.show_before(wait, page));
         None
     }
 
@@ -118,7 +114,7 @@ impl Live<'_> {
     }
 
     /// Shows a requested page and the event after it.
-    pub(super) fn show_before(&mut self, wait: u64, page: Result<HistoryPage, Error>) {
+    fn show_before(&mut self, wait: u64, page: Result<HistoryPage, Error>) {
         if wait != self.joining.number {
             return;
         }

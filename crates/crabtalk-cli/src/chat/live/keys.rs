@@ -6,12 +6,13 @@
 )]
 
 use super::ask::Answered;
+use super::calls::Pair;
 use super::members::Wanted;
 use super::popup::Popped;
-use super::{Go, Live, calls};
+use super::{Go, Live};
 use crate::error::Error;
 use crate::system;
-use crabtalk_proto::ReplyToAsk;
+use crabtalk_proto::{KillMsg, ReplyToAsk, code};
 use crabtalk_render::screen::Drawing;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::io::Write;
@@ -81,7 +82,7 @@ impl Live<'_> {
                 KeyCode::Char('l') => self.canvas.redraw(),
                 KeyCode::Char('o') => self.next_ask(),
                 KeyCode::Char('t') => self.show_whole()?,
-                KeyCode::Char('v') => self.call(super::image::clipboard()),
+                KeyCode::Char('v') => self.paste_image(),
                 KeyCode::Char('g') if !self.composer.is_searching() => self.edit()?,
                 _ => return self.other_key(key),
             }
@@ -154,9 +155,11 @@ impl Live<'_> {
     }
 
     fn show_member(&mut self, at: usize) {
-        let opened = self.members.open(at, &self.client, self.size.0);
-        if let Some((sender, page)) = opened {
-            self.call(async move { calls::Done::Member(sender, page.await) });
+        if let Some(request) = self.members.open(at, &self.client, self.size.0) {
+            let sender = request.sender.clone();
+            self.request(request, move |live, page| {
+                live.members.messages(&sender, page)
+            });
         }
     }
 
@@ -181,8 +184,10 @@ impl Live<'_> {
                     content,
                     ask_id: Some(asking.id().to_owned()).filter(|id| !id.is_empty()),
                 };
-                self.answered.insert(asking.id().to_owned());
-                self.call(calls::reply(self.client.clone(), reply));
+                let (id, client) = (asking.id().to_owned(), self.client.clone());
+                self.answered.insert(id.clone());
+                let replied = async move { client.reply(reply).await };
+                self.call(replied, move |live, replied| live.replied(&id, replied));
             }
             Answered::Pager => {
                 let text = asking.whole();
@@ -211,7 +216,15 @@ impl Live<'_> {
         if !self.killing {
             self.killing = true;
             self.since = Instant::now();
-            self.call(calls::kill(self.client.clone(), self.pair.clone()));
+            let Pair { agent, sender } = self.pair.clone();
+            self.request(KillMsg { agent, sender }, |live, killed| {
+                let Err(error) = killed else { return };
+                live.killing = false;
+                // The run ended on its own.
+                if error.code() != Some(code::NOT_FOUND) {
+                    live.transcript.problem(&error.to_string());
+                }
+            });
         }
     }
 

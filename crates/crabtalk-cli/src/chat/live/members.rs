@@ -9,6 +9,7 @@
     reason = "other events and keys change nothing here"
 )]
 
+use super::calls::{Pair, last_messages};
 use super::transcript::{MARGIN, Transcript};
 use crate::text::{ago_secs, call_summary};
 use crabtalk_client::{Client, Error, Run, RunNews};
@@ -19,7 +20,6 @@ use crabtalk_render::{Line, shorten, theme, tokens};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use futures_util::StreamExt;
 use std::collections::HashMap;
-use std::future::Future;
 use std::time::{Duration, Instant};
 
 /// Maximum number of member rows.
@@ -210,10 +210,7 @@ impl Members {
         at: usize,
         client: &Client,
         width: usize,
-    ) -> Option<(
-        String,
-        impl Future<Output = Result<HistoryPage, Error>> + use<>,
-    )> {
+    ) -> Option<GetHistoryMsg> {
         let member = self.list.get(at)?;
         let mut transcript = Transcript::new(width);
         transcript.set_primary(&member.agent);
@@ -235,15 +232,7 @@ impl Members {
             lines: Vec::new(),
             below: 0,
         });
-        let client = client.clone();
-        let request = GetHistoryMsg {
-            agent,
-            sender: sender.clone(),
-            before: None,
-            limit: MESSAGES,
-            first: false,
-        };
-        is_over.then_some((sender, async move { client.call(request).await }))
+        is_over.then(|| last_messages(Pair { agent, sender }, MESSAGES))
     }
 
     /// Adapts open output to another width; final lines do not change.

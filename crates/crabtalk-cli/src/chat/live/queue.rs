@@ -3,24 +3,30 @@
 //! Invariant: a message is in the queue, the transcript or the composer, never in two of
 //! them; the daemon decides whether its run has begun.
 
-use super::{Live, calls};
+use super::Live;
+use super::calls::Pair;
 use crabtalk_client::Error;
+use crabtalk_proto::WithdrawMsg;
 
 impl Live<'_> {
     /// Handles Up in an empty composer: requests the newest queued message; returns whether there
-    /// is one.
     /// is one.
     pub(super) fn ask_back(&mut self) -> bool {
         let Some(id) = self.runs.ask_back() else {
             return false;
         };
-        let (client, pair) = (self.client.clone(), self.pair.clone());
-        self.call(calls::withdraw(client, pair, id));
+        let Pair { agent, sender } = self.pair.clone();
+        let request = WithdrawMsg {
+            agent,
+            sender,
+            request_id: id.clone(),
+        };
+        self.request(request, move |live, answer| live.withdrawn(&id, answer));
         true
     }
 
     /// Handles the answer of the daemon.
-    pub(super) fn withdrawn(&mut self, id: &str, answer: Result<(), Error>) {
+    fn withdrawn(&mut self, id: &str, answer: Result<(), Error>) {
         match answer {
             Ok(()) => {
                 self.take_back(id);

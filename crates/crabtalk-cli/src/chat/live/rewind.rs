@@ -3,10 +3,10 @@
 //! Invariant: lines on the screen are never removed; a line says where the
 //! history continues.
 
-use super::calls::{Done, Pair};
+use super::Live;
+use super::calls::{Pair, last_messages};
 use super::choice::{Choice, Purpose, Said};
 use super::picker::Picker;
-use super::{Live, calls};
 use crate::switch::Place;
 use crate::text::{counted, summary};
 use crabtalk_client::{Client, Error};
@@ -41,31 +41,25 @@ pub(in crate::chat) enum Start {
 }
 
 /// A rewind, with the file changes of the runs that it removed from the history.
-pub(super) struct Rewound {
+struct Rewound {
     answer: RewindResponse,
     changes: Vec<RunChanges>,
 }
 
 /// The user's messages in the history, newest first.
-async fn said(client: Client, pair: Pair) -> Done {
+async fn said(client: Client, pair: Pair) -> Result<Vec<Said>, Error> {
     let (mut before, mut entries) = (None, Vec::new());
     loop {
         let request = GetHistoryMsg {
-            agent: pair.agent.clone(),
-            sender: pair.sender.clone(),
             before,
-            limit: PAGE,
-            first: false,
+            ..last_messages(pair.clone(), PAGE)
         };
-        let page = match client.call(request).await {
-            Ok(page) => page,
-            Err(error) => return Done::Said(Err(error)),
-        };
+        let page = client.call(request).await?;
         let more = page.more && !page.entries.is_empty();
         before = page.entries.first().map(|entry| entry.index);
         entries.extend(page.entries.into_iter().rev());
         if !more || entries.len() >= MAX_ENTRIES {
-            return Done::Said(Ok(visible(entries)));
+            return Ok(visible(entries));
         }
     }
 }
@@ -91,16 +85,13 @@ fn visible(entries: Vec<HistoryEntry>) -> Vec<Said> {
     said
 }
 
-async fn rewind(client: Client, pair: Pair, index: u64) -> Done {
+async fn rewind(client: Client, pair: Pair, index: u64) -> Result<Rewound, Error> {
     let request = RewindMsg {
         agent: pair.agent.clone(),
         sender: pair.sender.clone(),
         index,
     };
-    let answer = match client.call(request).await {
-        Ok(answer) => answer,
-        Err(error) => return Done::Rewound(Err(error)),
-    };
+    let answer = client.call(request).await?;
     let request = ListChangesMsg {
         agent: pair.agent,
         sender: pair.sender,
@@ -113,11 +104,11 @@ async fn rewind(client: Client, pair: Pair, index: u64) -> Done {
     let hidden = answer.first_run.max(1)..=answer.last_run;
     changes.retain(|run| hidden.contains(&run.run) && !run.undone && !run.files.is_empty());
     changes.sort_by_key(|run| Reverse(run.run));
-    Done::Rewound(Ok(Rewound { answer, changes }))
+    Ok(Rewound { answer, changes })
 }
 
 /// Undoes the changes of runs, latest first.
-async fn undo(client: Client, pair: Pair, runs: Vec<RunChanges>) -> Done {
+async fn undo(client: Client, pair: Pair, runs: Vec<RunChanges>) -> Vec<Result<UndoReport, Error>> {
     let mut reports = Vec::new();
     for run in runs {
         let request = UndoMsg {
@@ -129,18 +120,16 @@ async fn undo(client: Client, pair: Pair, runs: Vec<RunChanges>) -> Done {
         };
         reports.push(client.call(request).await);
     }
-    Done::AllUndone(reports)
+    reports
 }
 
-async fn reopen(client: Client, pair: Pair, archive: u32) -> Done {
+async fn reopen(client: Client, pair: Pair, archive: u32) -> Result<ArchiveContent, Error> {
     let request = ReopenMsg {
         agent: pair.agent.clone(),
         sender: pair.sender.clone(),
         index: archive,
     };
-    if let Err(error) = client.call(request).await {
-        return Done::Reopened(Err(error));
-    }
+    client.call(request).await?;
     let request = GetArchiveMsg {
         agent: pair.agent,
         sender: pair.sender,
@@ -148,7 +137,7 @@ async fn reopen(client: Client, pair: Pair, archive: u32) -> Done {
         before: None,
         limit: SHOWN,
     };
-    Done::Reopened(client.call(request).await)
+    client.call(request).await
 }
 
 impl Live<'_> {
@@ -166,7 +155,8 @@ impl Live<'_> {
             return;
         }
         self.picker = Some(Picker::new(Purpose::Rewind, search));
-        self.call(said(self.client.clone(), self.pair.clone()));
+        let said = said(self.client.clone(), self.pair.clone());
+        self.call(said, |live, said| live.show_said(said));
     }
 
     /// Handles `/resume`: opens the picker with archives and the conversations of this folder.
@@ -174,9 +164,7 @@ impl Live<'_> {
         if self.is_busy("/resume") {
             return;
         }
-        self.picker = Some(Picker::new(Purpose::Resume, search));
-        let own = self.learned.sender.clone();
-        self.call(calls::switch(self.client.clone(), own));
+        self.pick_place(Purpose::Resume, search);
     }
 
     /// Whether a run is active; if so, reports it.
@@ -202,7 +190,7 @@ impl Live<'_> {
         }
     }
 
-    pub(super) fn show_said(&mut self, said: Result<Vec<Said>, Error>) {
+    fn show_said(&mut self, said: Result<Vec<Said>, Error>) {
         let choices = said.map(|said| said.into_iter().map(Choice::Said).collect());
         self.fill_picker(&[Purpose::Rewind], choices);
     }
@@ -211,8 +199,15 @@ impl Live<'_> {
     pub(super) fn return_to(&mut self, choice: Choice) {
         let (client, pair) = (self.client.clone(), self.pair.clone());
         match choice {
-            Choice::Said(said) => self.call(rewind(client, pair, said.index)),
-            Choice::Undo(runs) => self.call(undo(client, pair, runs)),
+            Choice::Said(said) => {
+                let rewound = rewind(client, pair, said.index);
+                self.call(rewound, |live, rewound| live.show_rewound(rewound));
+            }
+            Choice::Undo(runs) => self.call(undo(client, pair, runs), |live, reports| {
+                reports
+                    .into_iter()
+                    .for_each(|report| live.show_undone(report));
+            }),
             Choice::Keep => self.transcript.note("the file changes are kept"),
             Choice::Place(place) => self.resume_place(place),
         }
@@ -229,14 +224,14 @@ impl Live<'_> {
     }
 
     /// Makes an archive of this conversation the history again.
-    pub(super) fn reopen(&mut self, archive: u32) {
-        self.call(reopen(self.client.clone(), self.pair.clone(), archive));
+    fn reopen(&mut self, archive: u32) {
+        let reopened = reopen(self.client.clone(), self.pair.clone(), archive);
+        self.call(reopened, |live, archive| live.show_reopened(archive));
     }
 
-    pub(super) fn show_rewound(&mut self, rewound: Result<Rewound, Error>) {
-        let Rewound { answer, changes } = match rewound {
-            Ok(rewound) => rewound,
-            Err(error) => return self.transcript.problem(&error.to_string()),
+    fn show_rewound(&mut self, rewound: Result<Rewound, Error>) {
+        let Some(Rewound { answer, changes }) = self.answered_by(rewound) else {
+            return;
         };
         self.figures.context = 0;
         self.read_figures();
@@ -257,16 +252,9 @@ impl Live<'_> {
         self.picker = Some(picker);
     }
 
-    pub(super) fn show_all_undone(&mut self, reports: Vec<Result<UndoReport, Error>>) {
-        for report in reports {
-            self.show_undone(report);
-        }
-    }
-
-    pub(super) fn show_reopened(&mut self, archive: Result<ArchiveContent, Error>) {
-        let archive = match archive {
-            Ok(archive) => archive,
-            Err(error) => return self.transcript.problem(&error.to_string()),
+    fn show_reopened(&mut self, archive: Result<ArchiveContent, Error>) {
+        let Some(archive) = self.answered_by(archive) else {
+            return;
         };
         self.figures.context = 0;
         self.read_figures();

@@ -1,12 +1,12 @@
 //! Handling of submitted text.
 
-use super::calls;
+use super::calls::{self, Pair, Ran};
 use super::slash::Meaning;
 use super::{Go, Live};
 use crate::chat::message::{Message, message};
 use crate::error::Error;
 use crate::shown::Shown;
-use crabtalk_proto::StreamMsg;
+use crabtalk_proto::{SteerSessionMsg, StreamMsg};
 use std::time::Instant;
 
 impl Live<'_> {
@@ -72,12 +72,13 @@ impl Live<'_> {
         }
         if self.runs.is_running() && !queue && guest.is_none() && !shows {
             self.steers.push(content.clone());
-            self.call(calls::steer(
-                self.client.clone(),
-                self.pair.clone(),
-                content,
-            ));
-            return;
+            let Pair { agent, sender } = self.pair.clone();
+            let request = SteerSessionMsg {
+                agent,
+                sender,
+                content: content.clone(),
+            };
+            return self.request(request, move |live, answer| live.steered(&content, answer));
         }
         let is_held = self.is_gone();
         self.send(content, guest, shown, text.to_owned());
@@ -128,12 +129,12 @@ impl Live<'_> {
         let (abortable, handle) =
             futures_util::future::abortable(calls::shell(command.to_owned(), self.cwd.clone()));
         let ended = command.to_owned();
-        self.call(async move {
-            abortable.await.unwrap_or(calls::Done::Shell {
-                command: ended,
+        self.call(abortable, move |live, ran| {
+            let ran = ran.unwrap_or(Ran {
                 status: "interrupted".to_owned(),
                 output: String::new(),
-            })
+            });
+            live.shell_done(&ended, &ran);
         });
         self.since = Instant::now();
         self.shell = Some((command.to_owned(), handle));

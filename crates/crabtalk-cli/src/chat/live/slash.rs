@@ -26,162 +26,57 @@ impl Slash {
 
 type Handler = fn(&mut Live<'_>, &str);
 
-const fn slash(
-    name: &'static str,
-    arguments: &'static str,
-    about: &'static str,
-    run: Handler,
-) -> Slash {
-    Slash {
-        name,
-        arguments,
-        about,
-        run,
-    }
+/// Makes a table of rows `name arguments about => handler;`.
+macro_rules! table {
+    ($live:ident, $words:ident: $($name:literal $arguments:literal $about:literal => $run:expr;)*) => {
+        &[$(Slash {
+            name: $name,
+            arguments: $arguments,
+            about: $about,
+            run: |$live, $words| {
+                let _ = $words;
+                $run;
+            },
+        }),*]
+    };
 }
 
 /// All commands, in the order of `/help`.
-pub(super) static COMMANDS: &[Slash] = &[
-    slash("help", "", "keys and commands", |live, _| live.help()),
-    slash(
-        "status",
-        "",
-        "show model, mode, folder, tokens, cost and session",
-        |live, _| live.status_command(),
-    ),
-    slash(
-        "model",
-        "[NAME]",
-        "list models, or set the model of this conversation (--default: of all)",
-        |live, words| live.model_command(words),
-    ),
-    slash(
-        "agent",
-        "[NAME]",
-        "list agents, or talk to another one",
-        |live, words| live.agent_command(words),
-    ),
-    slash(
-        "mode",
-        "[NAME]",
-        "show or set how much runs may do without asking",
-        |live, words| live.mode_command(words),
-    ),
-    slash(
-        "compact",
-        "[FOCUS]",
-        "summarise the history",
-        |live, words| live.compact_command(words),
-    ),
-    slash(
-        "new",
-        "",
-        "archive the history and start a new one",
-        |live, _| live.new_command(),
-    ),
-    slash("clear", "", "like /new, and clear the screen", |live, _| {
-        live.clear_command()
-    }),
-    slash(
-        "resume",
-        "[WORDS]",
-        "continue an archive, or a conversation of this folder",
-        |live, words| live.resume_command(words),
-    ),
-    slash(
-        "rewind",
-        "[WORDS]",
-        "return to one of your earlier messages (also Esc Esc)",
-        |live, words| live.rewind_command(words),
-    ),
-    slash(
-        "switch",
-        "[WORDS]",
-        "switch to another conversation or archive",
-        |live, words| live.switch_command(words),
-    ),
-    slash(
-        "topic",
-        "[NAME]",
-        "show the topic, or switch to one of this folder",
-        |live, name| live.topic_command(name),
-    ),
-    slash(
-        "topics",
-        "[WORDS]",
-        "list the topics of this folder",
-        |live, words| live.topics_command(words),
-    ),
-    slash(
-        "diff",
-        "[RUN]",
-        "show the file changes of a run",
-        |live, run| live.changes_command("diff", run),
-    ),
-    slash(
-        "undo",
-        "[RUN]",
-        "revert the file changes of a run",
-        |live, run| live.changes_command("undo", run),
-    ),
-    slash("context", "", "show the size of the context", |live, _| {
-        live.context_command();
-    }),
-    slash("cost", "", "show today's spending", |live, _| {
-        live.cost_command();
-    }),
-    slash(
-        "permissions",
-        "",
-        "show the agent's permissions",
-        |live, _| {
-            live.rights_command(true);
-        },
-    ),
-    slash("tools", "", "list the agent's tools", |live, _| {
-        live.rights_command(false);
-    }),
-    slash("skills", "", "list skills", |live, _| live.skills_command()),
-    slash("mcp", "", "list MCP servers", |live, _| live.mcp_command()),
-    slash(
-        "memory",
-        "[NAME]",
-        "list or show memory entries",
-        |live, words| live.memory_command(words),
-    ),
-    slash(
-        "asks",
-        "",
-        "answer questions of other conversations",
-        |live, _| live.asks_command(),
-    ),
-    slash(
-        "history",
-        "[COUNT]",
-        "show the last messages",
-        |live, words| live.history_command(words),
-    ),
-    slash(
-        "export",
-        "[FILE]",
-        "write the conversation to a Markdown file",
-        |live, words| live.export(words),
-    ),
-    slash(
-        "copy",
-        "",
-        "copy the last answer to the clipboard",
-        |live, _| live.copy(),
-    ),
-    slash("title", "TEXT", "name the conversation", |live, words| {
-        live.title_command(words)
-    }),
-    slash("kill", "", "cancel the run", |live, _| live.kill()),
-    slash("quit", "", "leave (also Ctrl-D)", |live, _| {
-        live.quits = true
-    }),
-    slash("exit", "", "leave", |live, _| live.quits = true),
-];
+pub(super) static COMMANDS: &[Slash] = table! { live, words:
+    "help" "" "keys and commands" => live.help();
+    "status" "" "show model, mode, folder, tokens, cost and session" => live.status_command();
+    "model" "[NAME]" "list models, or set the model of this conversation (--default: of all)"
+        => live.model_command(words);
+    "agent" "[NAME]" "list agents, or talk to another one" => live.agent_command(words);
+    "mode" "[NAME]" "show or set how much runs may do without asking" => live.mode_command(words);
+    "compact" "[FOCUS]" "summarise the history" => live.compact_command(words);
+    "new" "" "archive the history and start a new one" => live.new_command();
+    "clear" "" "like /new, and clear the screen" => live.clear_command();
+    "resume" "[WORDS]" "continue an archive, or a conversation of this folder"
+        => live.resume_command(words);
+    "rewind" "[WORDS]" "return to one of your earlier messages (also Esc Esc)"
+        => live.rewind_command(words);
+    "switch" "[WORDS]" "switch to another conversation or archive" => live.switch_command(words);
+    "topic" "[NAME]" "show the topic, or switch to one of this folder" => live.topic_command(words);
+    "topics" "[WORDS]" "list the topics of this folder" => live.topics_command(words);
+    "diff" "[RUN]" "show the file changes of a run" => live.changes_command("diff", words);
+    "undo" "[RUN]" "revert the file changes of a run" => live.changes_command("undo", words);
+    "context" "" "show the size of the context" => live.context_command();
+    "cost" "" "show today's spending" => live.cost_command();
+    "permissions" "" "show the agent's permissions" => live.rights_command(true);
+    "tools" "" "list the agent's tools" => live.rights_command(false);
+    "skills" "" "list skills" => live.skills_command();
+    "mcp" "" "list MCP servers" => live.mcp_command();
+    "memory" "[NAME]" "list or show memory entries" => live.memory_command(words);
+    "asks" "" "answer questions of other conversations" => live.asks_command();
+    "history" "[COUNT]" "show the last messages" => live.history_command(words);
+    "export" "[FILE]" "write the conversation to a Markdown file" => live.export(words);
+    "copy" "" "copy the last answer to the clipboard" => live.copy();
+    "title" "TEXT" "name the conversation" => live.title_command(words);
+    "kill" "" "cancel the run" => live.kill();
+    "quit" "" "leave (also Ctrl-D)" => live.quits = true;
+    "exit" "" "leave" => live.quits = true;
+};
 
 /// Meaning of a `/word`.
 pub(super) enum Meaning {

@@ -1,52 +1,46 @@
 //! `/status` and `/cost`: figures of the chat and of the daemon.
 
-use super::calls::{Done, Pair, cell};
+use super::calls::{Pair, cell};
 use crate::text::{duration, money, spent};
 use crabtalk_client::Client;
-use crabtalk_proto::{GetStats, ListConversationsMsg};
+use crabtalk_proto::{DaemonStats, GetStats, ListConversationsMsg};
 use crabtalk_render::tokens;
 use std::path::PathBuf;
 
-pub(super) async fn cost(client: Client, session: (u64, f64)) -> Done {
-    let answer = client.call(GetStats { days: 1 }).await;
-    Done::Shown(answer.map(|stats| {
-        let mut text = format!(
-            "This chat: **{}** tokens. This conversation: {}.\n\nToday: **{}** tokens{}{}{}.\n",
-            tokens(session.0),
-            money(session.1),
-            tokens(stats.tokens_today),
-            stats
-                .tokens_per_day
-                .map_or_else(String::new, |limit| format!(" of {}", tokens(limit))),
-            in_money(stats.money_today),
-            stats
-                .money_per_day
-                .map_or_else(String::new, |limit| format!(" of ${limit}")),
-        );
-        let rows = stats
-            .spending
-            .iter()
-            .filter(|row| row.by == "model" && row.calls > 0);
-        let rows: String = rows
-            .map(|row| {
-                let (read, written) = (tokens(row.prompt_tokens), tokens(row.completion_tokens));
-                format!(
-                    "| {} | {} | {read} | {written} | {} |\n",
-                    cell(&row.model),
-                    row.calls,
-                    spent(row.money, row.unpriced_tokens)
-                )
-            })
-            .collect();
-        if !rows.is_empty() {
-            text.push_str("\n| model | calls | read | written | money |\n|---|--:|--:|--:|--:|\n");
-            text.push_str(&rows);
-        }
-        text + &format!(
-            "\nThe daemon has been running for {}.",
-            duration(stats.uptime_secs)
-        )
-    }))
+pub(super) fn cost(stats: &DaemonStats, session: (u64, f64)) -> String {
+    let of = |limit: Option<String>| limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+    let mut text = format!(
+        "This chat: **{}** tokens. This conversation: {}.\n\nToday: **{}** tokens{}{}{}.\n",
+        tokens(session.0),
+        money(session.1),
+        tokens(stats.tokens_today),
+        of(stats.tokens_per_day.map(tokens)),
+        in_money(stats.money_today),
+        of(stats.money_per_day.map(|limit| format!("${limit}"))),
+    );
+    let rows = stats
+        .spending
+        .iter()
+        .filter(|row| row.by == "model" && row.calls > 0);
+    let rows: String = rows
+        .map(|row| {
+            let (read, written) = (tokens(row.prompt_tokens), tokens(row.completion_tokens));
+            format!(
+                "| {} | {} | {read} | {written} | {} |\n",
+                cell(&row.model),
+                row.calls,
+                spent(row.money, row.unpriced_tokens)
+            )
+        })
+        .collect();
+    if !rows.is_empty() {
+        text.push_str("\n| model | calls | read | written | money |\n|---|--:|--:|--:|--:|\n");
+        text.push_str(&rows);
+    }
+    text + &format!(
+        "\nThe daemon has been running for {}.",
+        duration(stats.uptime_secs)
+    )
 }
 
 /// Status rows of the chat, with the daemon's version and the session's file.
@@ -55,7 +49,7 @@ pub(super) async fn status(
     pair: Pair,
     mut rows: Vec<(&'static str, String)>,
     sessions: Option<PathBuf>,
-) -> Done {
+) -> String {
     let request = ListConversationsMsg {
         agent: pair.agent,
         sender: pair.sender,
@@ -81,7 +75,7 @@ pub(super) async fn status(
     rows.push(("session file", file));
     let row = |(name, value): &(&str, String)| format!("| {name} | {} |\n", cell(value));
     let rows: String = rows.iter().map(row).collect();
-    Done::Shown(Ok(format!("| | |\n|---|---|\n{rows}")))
+    format!("| | |\n|---|---|\n{rows}")
 }
 
 /// Formats spending; empty if it is zero.

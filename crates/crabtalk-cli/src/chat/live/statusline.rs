@@ -4,7 +4,7 @@
 //! least important parts are dropped first.
 
 use super::Live;
-use super::calls::{Done, Pair};
+use super::calls::Pair;
 use super::transcript::MARGIN;
 use crate::text::money;
 use crate::topic;
@@ -39,7 +39,7 @@ pub(super) struct Figures {
 
 /// Figures that the daemon stores.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+struct Read {
     agent: String,
     sender: String,
     money: Option<f64>,
@@ -91,7 +91,7 @@ impl Figures {
 }
 
 /// Requests the figures of a conversation; refused ones stay unknown.
-pub(super) async fn read(client: Client, pair: Pair) -> Done {
+async fn read(client: Client, pair: Pair) -> Read {
     let Pair { agent, sender } = pair;
     let live = client.call(ListActiveConversationsMsg {
         agent: agent.clone(),
@@ -110,30 +110,25 @@ pub(super) async fn read(client: Client, pair: Pair) -> Done {
     let live = live
         .iter()
         .find(|info| info.agent == agent && info.sender == sender);
-    Done::Figures(Read {
+    Read {
         money: spent,
         context: live.and_then(|info| info.context_used),
         window: live.and_then(|info| info.context_window),
         agent,
         sender,
-    })
+    }
 }
 
 impl Live<'_> {
     /// Requests the figures of the shown conversation.
     pub(super) fn read_figures(&mut self) {
         self.figures.is_read = true;
-        let pair = Pair {
-            agent: self.learned.agent.clone(),
-            sender: self.learned.sender.clone(),
-        };
-        self.call(read(self.client.clone(), pair));
-    }
-
-    pub(super) fn take_figures(&mut self, read: &Read) {
-        if read.agent == self.learned.agent && read.sender == self.learned.sender {
-            self.figures.take(read, self.model.name());
-        }
+        let read = read(self.client.clone(), self.learned_pair());
+        self.call(read, |live, read| {
+            if read.agent == live.learned.agent && read.sender == live.learned.sender {
+                live.figures.take(&read, live.model.name());
+            }
+        });
     }
 
     /// Reads the branch again, since a command may have changed it.

@@ -1,9 +1,10 @@
 //! `/topic` and `/topics`: conversations of one folder, and notices of their runs.
 
 use super::Live;
-use super::calls::{self, Pair};
+use super::calls::Pair;
 use super::choice::Purpose;
 use super::picker::Picker;
+use crate::switch::topics;
 use crate::text::summary;
 use crate::topic::{self, MAIN};
 use crabtalk_proto::{AgentEventKind, AgentEventMsg};
@@ -38,11 +39,9 @@ impl Live<'_> {
     /// Handles `/topics`: opens the picker with the conversations of this folder.
     pub(super) fn topics_command(&mut self, search: &str) {
         self.picker = Some(Picker::new(Purpose::Switch, search));
-        let pair = Pair {
-            agent: self.learned.agent.clone(),
-            sender: self.learned.sender.clone(),
-        };
-        self.call(calls::topics(self.client.clone(), pair));
+        let (client, pair) = (self.client.clone(), self.learned_pair());
+        let topics = async move { topics(&client, &pair.agent, &pair.sender).await };
+        self.call(topics, |live, places| live.show_places(places));
     }
 
     /// The topic of a conversation of this folder and agent, unless it is shown.

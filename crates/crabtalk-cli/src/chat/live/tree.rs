@@ -4,9 +4,8 @@
 //! omitted.
 
 use super::Live;
-use super::calls::Done;
 use ignore::WalkBuilder;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Maximum number of files and folders, which a search can scan within a key press.
 pub(super) const MAX_PATHS: usize = 50_000;
@@ -49,21 +48,19 @@ impl Tree {
     }
 }
 
-async fn walk(folder: PathBuf) -> Done {
-    let of = folder.clone();
-    let tree = tokio::task::spawn_blocking(move || Tree::read(&of, MAX_PATHS)).await;
-    Done::Walked(folder, tree.unwrap_or_default())
-}
-
 impl Live<'_> {
     /// Reads the tree again, unless a walk is in progress.
     pub(super) fn walk(&mut self) {
         if !std::mem::replace(&mut self.walks, true) {
-            self.call(walk(self.cwd.clone()));
+            let (folder, of) = (self.cwd.clone(), self.cwd.clone());
+            let walk = tokio::task::spawn_blocking(move || Tree::read(&folder, MAX_PATHS));
+            self.call(walk, move |live, tree| {
+                live.walked(&of, tree.unwrap_or_default())
+            });
         }
     }
 
-    pub(super) fn walked(&mut self, folder: &Path, tree: Tree) {
+    fn walked(&mut self, folder: &Path, tree: Tree) {
         self.walks = false;
         if folder == self.cwd {
             self.tree = tree;

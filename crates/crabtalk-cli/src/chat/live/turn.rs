@@ -1,12 +1,12 @@
 //! Switching conversations and reading archives.
 
 use super::Live;
-use super::calls::{self, Pair};
+use super::calls::Pair;
 use super::choice::{Choice, Purpose};
 use super::picker::{Picked, Picker};
-use crate::switch::Place;
+use crate::switch::{Place, places};
 use crabtalk_client::Error;
-use crabtalk_proto::ArchiveContent;
+use crabtalk_proto::{ArchiveContent, GetArchiveMsg};
 use crossterm::event::KeyEvent;
 use std::path::PathBuf;
 
@@ -16,9 +16,15 @@ const ARCHIVE_MESSAGES: u32 = 30;
 impl Live<'_> {
     /// Handles `/switch`: opens the picker and requests its list.
     pub(super) fn switch_command(&mut self, search: &str) {
-        self.picker = Some(Picker::new(Purpose::Switch, search));
-        let own = self.learned.sender.clone();
-        self.call(calls::switch(self.client.clone(), own));
+        self.pick_place(Purpose::Switch, search);
+    }
+
+    /// Opens the picker and requests conversations and archives.
+    pub(super) fn pick_place(&mut self, purpose: Purpose, search: &str) {
+        self.picker = Some(Picker::new(purpose, search));
+        let (client, own) = (self.client.clone(), self.learned.sender.clone());
+        let places = async move { places(&client, &own).await };
+        self.call(places, |live, places| live.show_places(places));
     }
 
     pub(super) fn show_places(&mut self, places: Result<Vec<Place>, Error>) {
@@ -73,8 +79,14 @@ impl Live<'_> {
         if place.archive.is_some() {
             let said = format!("{}: {}", place.name(), place.about());
             self.transcript.note(&said);
-            let client = self.client.clone();
-            return self.call(calls::archive(client, place, ARCHIVE_MESSAGES));
+            let request = GetArchiveMsg {
+                agent: place.agent,
+                sender: place.sender,
+                index: place.archive.unwrap_or_default(),
+                before: None,
+                limit: ARCHIVE_MESSAGES,
+            };
+            return self.request(request, |live, archive| live.show_archive(archive));
         }
         let said = format!("switched to {}", place.name());
         let folder = PathBuf::from(&place.folder);
@@ -94,14 +106,11 @@ impl Live<'_> {
     }
 
     /// Shows an archive without reopening it.
-    pub(super) fn show_archive(&mut self, archive: Result<ArchiveContent, Error>) {
-        match archive {
-            Ok(archive) => {
-                self.transcript.entries(&archive.entries);
-                let said = "this is an archive: /resume continues it, `crabtalk archives show` prints all of it";
-                self.transcript.note(said);
-            }
-            Err(error) => self.transcript.problem(&error.to_string()),
+    fn show_archive(&mut self, archive: Result<ArchiveContent, Error>) {
+        if let Some(archive) = self.answered_by(archive) {
+            self.transcript.entries(&archive.entries);
+            let said = "this is an archive: /resume continues it, `crabtalk archives show` prints all of it";
+            self.transcript.note(said);
         }
     }
 
@@ -122,11 +131,7 @@ impl Live<'_> {
         self.killing = false;
         self.mode.forget();
         let key = |pair: &Pair| (pair.agent.clone(), pair.sender.clone());
-        let from = Pair {
-            agent: self.learned.agent.clone(),
-            sender: self.learned.sender.clone(),
-        };
-        self.model.switch(key(&from), &key(&pair));
+        self.model.switch(key(&self.learned_pair()), &key(&pair));
         self.figures = super::Figures::default();
         self.learned.agent.clone_from(&pair.agent);
         self.learned.sender.clone_from(&pair.sender);
@@ -140,6 +145,6 @@ impl Live<'_> {
         self.begin();
         // Pending asks may belong to the new conversation.
         self.others.clear();
-        self.call(calls::asks(self.client.clone()));
+        self.read_asks();
     }
 }
