@@ -64,9 +64,7 @@ impl ApprovalFile {
             }
         }
     }
-}
 
-impl ApprovalFile {
     /// The approvals in force, in the file's order.
     pub(crate) fn listed(&self) -> Arc<Vec<Approval>> {
         self.now.load_full()
@@ -78,10 +76,7 @@ impl ApprovalFile {
         index: u32,
         exact: Option<String>,
     ) -> Result<Approval, Error> {
-        let _changing = self.changing.lock().await;
-        let path = self.path.clone();
-        let written = tokio::task::spawn_blocking(move || {
-            let mut all = read(&path).map_err(Error::Failed)?;
+        self.change(move |all| {
             let none = || Error::NotFound(format!("approval {index} does not exist; list them"));
             let at = (index as usize).checked_sub(1).ok_or_else(none)?;
             let found = all.get(at).ok_or_else(none)?;
@@ -90,14 +85,28 @@ impl ApprovalFile {
                     "approval {index} has changed since it was listed; list them again"
                 )));
             }
-            let removed = approvals::remove(&mut all, at).map_err(|_| none())?;
+            approvals::remove(all, at).map_err(|_| none())
+        })
+        .await
+    }
+
+    /// Changes the file and the approvals in force.
+    async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&mut Vec<Approval>) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let _changing = self.changing.lock().await;
+        let path = self.path.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let mut all = read(&path).map_err(Error::Failed)?;
+            let changed = change(&mut all)?;
             let text = approvals::render(&all).map_err(|e| Error::Failed(e.to_string()))?;
-            write_atomic(&path, &text).map_err(|e| Error::Failed(e.with_causes()))?;
-            Ok((removed, all))
+            write_atomic(&path, &text)?;
+            Ok::<_, Error>((changed, all))
         });
-        let (removed, all) = written.await??;
+        let (changed, all) = written.await??;
         self.now.store(Arc::new(all));
-        Ok(removed)
+        Ok(changed)
     }
 }
 
@@ -115,23 +124,13 @@ impl ApprovalBook for ApprovalFile {
     }
 
     fn add(&self, approval: Approval) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(async move {
-            let _changing = self.changing.lock().await;
-            let path = self.path.clone();
-            let written = tokio::task::spawn_blocking(move || {
-                let mut all = read(&path)?;
-                if !all.iter().any(|known| known.is_same(&approval)) {
-                    all.push(approval);
-                }
-                let text = approvals::render(&all).map_err(|e| e.to_string())?;
-                write_atomic(&path, &text).map_err(|e| e.with_causes())?;
-                Ok::<_, String>(all)
-            });
-            let written = written.await;
-            let all = written.map_err(|e| e.to_string())??;
-            self.now.store(Arc::new(all));
+        let added = self.change(|all| {
+            if !all.iter().any(|known| known.is_same(&approval)) {
+                all.push(approval);
+            }
             Ok(())
-        })
+        });
+        Box::pin(async { added.await.map_err(|error| error.to_string()) })
     }
 
     fn preapproved<'a>(&'a self, call: &'a Invocation) -> BoxFuture<'a, Vec<PermissionRule>> {

@@ -246,7 +246,7 @@ impl Context {
         let at = stamp(SystemClock.now());
         let kept = tokio::task::spawn_blocking(move || {
             skills
-                .trust()
+                .trust
                 .add_folder(&folder, &at, "client:local")
                 .map_err(|e| e.to_string())
         });

@@ -290,20 +290,28 @@ fn request_id(seq: u64, at: Timestamp) -> String {
     format!("cron:{seq}:{}", at.as_millisecond())
 }
 
-/// The end of a run that could not begin.
-fn unstarted(fire: &Fire, code: u32, error: String) -> Ended {
+/// The end of a run now, without its figures.
+fn end_of(id: u64, seq: u64, outcome: Outcome, code: u32, error: String) -> Ended {
     Ended {
-        id: fire.entry.id,
-        seq: fire.seq,
+        id,
+        seq,
         at: Timestamp::now(),
-        outcome: Outcome::Failed,
+        outcome,
         code,
         error,
         ms: 0,
         usage: Usage::default(),
         run: None,
         refused: Vec::new(),
+        unstarted: false,
+    }
+}
+
+/// The end of a run that could not begin.
+fn unstarted(fire: &Fire, code: u32, error: String) -> Ended {
+    Ended {
         unstarted: true,
+        ..end_of(fire.entry.id, fire.seq, Outcome::Failed, code, error)
     }
 }
 

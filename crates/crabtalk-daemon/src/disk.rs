@@ -92,7 +92,7 @@ fn is_contained(folder: &Path, home: Option<&Path>, skills: Option<&Skills>) -> 
         return false;
     }
     let is_work_tree = |above: &Path| above.join(".git").symlink_metadata().is_ok();
-    let trust = skills.and_then(|skills| skills.trust().load().ok());
+    let trust = skills.and_then(|skills| skills.trust.load().ok());
     folder.ancestors().any(is_work_tree) || trust.is_some_and(|trust| trust.reaches(folder))
 }
 

@@ -86,7 +86,7 @@ impl Node {
             models: Arc::clone(&self.models),
             notifier: self.notifier.clone(),
             home: self.home.clone(),
-            files: self.skills.files().clone(),
+            files: self.skills.files.clone(),
         }
     }
 

@@ -21,9 +21,9 @@ use refusals::Refusals;
 
 /// The remote access of a node.
 pub(crate) struct Remote {
-    tokens: Tokens,
-    refusals: Refusals,
-    ears: Ears,
+    pub(crate) tokens: Tokens,
+    pub(crate) refusals: Refusals,
+    pub(crate) ears: Ears,
 }
 
 impl Remote {
@@ -50,17 +50,5 @@ impl Remote {
         // First, so that new listeners refuse a removed token.
         self.tokens.replace(config);
         self.ears.apply(config.tcp.as_ref(), report).await;
-    }
-
-    pub(crate) fn tokens(&self) -> &Tokens {
-        &self.tokens
-    }
-
-    pub(crate) fn refusals(&self) -> &Refusals {
-        &self.refusals
-    }
-
-    pub(crate) fn ears(&self) -> &Ears {
-        &self.ears
     }
 }

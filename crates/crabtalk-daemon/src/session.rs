@@ -41,7 +41,7 @@ use crate::error::Error;
 use crate::mcp::Present;
 use crate::node::Node;
 use crabtalk_config::Config;
-use crabtalk_domain::{ConversationKey, Origin};
+use crabtalk_domain::{ConversationKey, Origin, Sender};
 use remote::Who;
 pub(crate) use remote::remote_clients;
 use std::sync::{Arc, OnceLock};
@@ -68,7 +68,20 @@ fn as_many(wanted: u32, usual: usize, most: usize) -> usize {
 
 /// The filter of a list; an absent or empty name matches any (wire.md).
 fn narrowed(name: &Option<String>) -> Option<&str> {
-    name.as_deref().filter(|name| !name.is_empty())
+    wanted(name.as_deref()?)
+}
+
+/// The filter of a list; an empty name matches any.
+fn wanted(name: &str) -> Option<&str> {
+    (!name.is_empty()).then_some(name)
+}
+
+/// Refuses reserved senders (CONV-8).
+fn refuse_reserved(sender: &Sender) -> Result<(), Error> {
+    match sender.is_reserved() {
+        true => Err(crabtalk_runtime::Error::ReservedSender(sender.to_string()).into()),
+        false => Ok(()),
+    }
 }
 
 impl Session {

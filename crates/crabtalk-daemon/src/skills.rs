@@ -4,7 +4,7 @@
 //! Invariant: every use of a skill checks the scope for the skill's canonical name.
 
 use crate::settings::Settings;
-use crabtalk_config::skills::{Error, Folder, Library, Lookup, Skill, SkillSummary, TrustFile};
+use crabtalk_config::skills::{Error, Library, Lookup, Skill, SkillSummary, TrustFile};
 use crabtalk_domain::tool::{Invocation, Subject, ToolOutput, ToolProvider, ToolSpec};
 use crabtalk_domain::{
     AgentConfig, BoxFuture, ConversationKey, Permission, PermissionRule, Refusal, RunContext, tags,
@@ -31,11 +31,12 @@ struct InUse {
 
 pub(crate) struct Skills {
     settings: Arc<Settings>,
-    library: Library,
-    trust: TrustFile,
+    pub(crate) library: Library,
+    pub(crate) trust: TrustFile,
     spec: Arc<ToolSpec>,
     in_use: Mutex<HashMap<ConversationKey, InUse>>,
-    files: FileWork,
+    /// The threads for file access.
+    pub(crate) files: FileWork,
 }
 
 impl Skills {
@@ -68,24 +69,6 @@ impl Skills {
             in_use: Mutex::default(),
             files,
         })
-    }
-
-    /// The threads for file access.
-    pub(crate) fn files(&self) -> &FileWork {
-        &self.files
-    }
-
-    pub(crate) fn library(&self) -> &Library {
-        &self.library
-    }
-
-    /// Replaces the folders that are searched for skills.
-    pub(crate) fn look_in(&self, folders: Vec<Folder>) {
-        self.library.look_in(folders);
-    }
-
-    pub(crate) fn trust(&self) -> &TrustFile {
-        &self.trust
     }
 
     fn in_use(&self) -> MutexGuard<'_, HashMap<ConversationKey, InUse>> {

@@ -168,7 +168,7 @@ async fn serve_home(
     tracing::info!("shutting down");
     services.stop();
     let stopped = async {
-        let remote = node.remote.ears().shut_down();
+        let remote = node.remote.ears.shut_down();
         tokio::join!(services.ended(), remote, node.shutdown());
     };
     if tokio::time::timeout(SHUTDOWN_DEADLINE, stopped)

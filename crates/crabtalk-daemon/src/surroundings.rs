@@ -38,7 +38,7 @@ impl Surroundings {
         let (skills, home) = (Arc::clone(&self.skills), self.user_home.clone());
         let folder = cwd.to_owned();
         let look = move || look(&skills, &home, &folder);
-        let looked = self.skills.files().look(&cwd.to_string_lossy(), look).await;
+        let looked = self.skills.files.look(&cwd.to_string_lossy(), look).await;
         looked.unwrap_or_else(|why| {
             tracing::warn!(cwd = %cwd.display(), why, "a run continues without project and skills");
             Look::default()
@@ -48,11 +48,11 @@ impl Surroundings {
 
 /// Reads project and skills. Blocks.
 fn look(skills: &Skills, home: &Path, cwd: &Path) -> Look {
-    let trust = skills.trust().load().unwrap_or_else(|error| {
+    let trust = skills.trust.load().unwrap_or_else(|error| {
         tracing::warn!(%error, "the trust file cannot be read; nothing is trusted");
         crabtalk_config::skills::Trust::default()
     });
-    let listing = skills.library().list(Some(cwd), &|_| true);
+    let listing = skills.library.list(Some(cwd), &|_| true);
     Look {
         project: Project::collect(cwd, home, &|at| trust.reaches(at)),
         skills: listing.skills,

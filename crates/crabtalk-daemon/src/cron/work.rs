@@ -1,6 +1,6 @@
 //! The service that waits for due times, starts runs and records their ends.
 
-use super::{Cron, request_id, unstarted};
+use super::{Cron, end_of, request_id, unstarted};
 use crate::notify::{Notice, Notifier};
 use crate::starter::{DISK_AGAIN, Starter};
 use crate::tables::TableFile;
@@ -127,44 +127,28 @@ async fn cut_off(starter: &Starter, fired: Fired) -> Over {
 }
 
 fn of_outcome(id: u64, seq: u64, outcome: RunOutcome) -> Ended {
+    let word = match outcome.interrupted {
+        true => Outcome::Interrupted,
+        false => of_code(outcome.code),
+    };
     Ended {
-        id,
-        seq,
-        at: Timestamp::now(),
-        outcome: match outcome.interrupted {
-            true => Outcome::Interrupted,
-            false => of_code(outcome.code),
-        },
-        code: outcome.code,
-        error: outcome.error,
         ms: outcome.duration.unwrap_or_default().as_millis() as u64,
         usage: Usage {
             tokens: outcome.usage.unwrap_or_default().total_tokens(),
             money: None,
         },
         run: Some(outcome.run),
-        refused: Vec::new(),
-        unstarted: false,
+        ..end_of(id, seq, word, outcome.code, outcome.error)
     }
 }
 
 /// The end of a run that never began.
 fn never_begun(fired: &Fired) -> Ended {
+    let why = "the daemon ended before the run began, and its entry was paused, changed, removed or \
+               due again since";
     Ended {
-        id: fired.id,
-        seq: fired.seq,
-        at: Timestamp::now(),
-        outcome: Outcome::Interrupted,
-        code: 0,
-        error:
-            "the daemon ended before the run began, and its entry was paused, changed, removed or \
-                due again since"
-                .into(),
-        ms: 0,
-        usage: Usage::default(),
-        run: None,
-        refused: Vec::new(),
         unstarted: true,
+        ..end_of(fired.id, fired.seq, Outcome::Interrupted, 0, why.into())
     }
 }
 
@@ -423,12 +407,6 @@ fn ended(fire: &Fire, answer: &RunAnswer, took: Duration) -> Ended {
     };
     let usage = end.usage.unwrap_or_default();
     Ended {
-        id: fire.entry.id,
-        seq: fire.seq,
-        at: Timestamp::now(),
-        outcome,
-        code: end.code,
-        error,
         ms: took.as_millis() as u64,
         usage: Usage {
             tokens: usage.total_tokens(),
@@ -436,6 +414,6 @@ fn ended(fire: &Fire, answer: &RunAnswer, took: Duration) -> Ended {
         },
         run: Some(answer.run),
         refused: answer.denied.clone(),
-        unstarted: false,
+        ..end_of(fire.entry.id, fire.seq, outcome, end.code, error)
     }
 }

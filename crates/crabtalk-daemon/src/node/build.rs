@@ -6,7 +6,7 @@ use crate::agents::AgentFiles;
 use crate::approvals::ApprovalFile;
 use crate::audit::Audit;
 use crate::bus::Bus;
-use crate::compose::{Composed, Report, sandbox};
+use crate::compose::{Composed, sandbox};
 use crate::context::Context;
 use crate::cron::{Cron, ScheduleTool};
 use crate::delegates::DelegateFile;
@@ -28,7 +28,6 @@ use crabtalk_config::{Config, Home};
 use crabtalk_domain::SystemClock;
 use crabtalk_domain::storage::Storage;
 use crabtalk_domain::tool::{Invocation, ToolProvider};
-use crabtalk_gate::Approval;
 use crabtalk_guardian::{Children, Guardian, GuardianCommand, child_environment};
 use crabtalk_memory::ArchiveIndex;
 use crabtalk_model::detect;
@@ -66,17 +65,23 @@ impl Node {
         let settings = Settings::new(config);
         let files = FileWork::default();
         let ground = Ground::new(home, settings, open_files, &files);
-        let approvals = ground.approvals(approvals, &mut report);
+        let file = ground.home.approvals_file();
+        let grants = Arc::clone(&ground.skills);
+        let approvals = Arc::new(ApprovalFile::new(file, approvals, grants, &mut report));
         report.log();
         let store: Arc<dyn Storage> = Arc::new(ground.store());
         let tools = Arc::new(ground.os_tools(records)?);
         let ledger = ground.ledger(&models, records);
-        let (bus, remote) = (ground.bus(records), ground.remote());
+        let books = Arc::new(records.clone());
+        let bus = Bus::new(&ground.home, books, Arc::clone(&ground.settings));
         let context = Arc::new(ground.context(&store, records, &tools)?);
         let runtime = Runtime::new(
             Parts {
                 model: Arc::new(Asked(Arc::clone(&models))),
-                delegates: Arc::new(ground.delegates(&store)),
+                delegates: Arc::new(DelegateFile::new(
+                    ground.home.state_dir().join("delegates"),
+                    Arc::clone(&store),
+                )),
                 storage: store,
                 tools: tools_on_offer(&context, Arc::clone(&tools) as _),
                 hook: Arc::clone(&context) as _,
@@ -111,7 +116,7 @@ impl Node {
             cron: context.cron.clone(),
             notifier: context.notifier.clone(),
             bus,
-            remote,
+            remote: Remote::new(&ground.home, &ground.settings.config()),
             home: ground.home,
             children: ground.children,
             skills: ground.skills,
@@ -148,16 +153,6 @@ impl Ground {
         Ok(Guardian::new(command, self.children.clone()))
     }
 
-    fn approvals(
-        &self,
-        found: Result<Vec<Approval>, String>,
-        report: &mut Report,
-    ) -> Arc<ApprovalFile> {
-        let file = self.home.approvals_file();
-        let grants = Arc::clone(&self.skills);
-        Arc::new(ApprovalFile::new(file, found, grants, report))
-    }
-
     /// The store of conversations and tool outputs.
     fn store(&self) -> FileStore {
         let policy = self.settings.config().storage.sync;
@@ -182,7 +177,7 @@ impl Ground {
         let mut config = OsToolsConfig::new(guardian, home, outputs, environment, changes);
         config.children = self.children.clone();
         config.open_files = self.open_files;
-        config.files = self.skills.files().clone();
+        config.files = self.skills.files.clone();
         config.sandbox = sandbox(&self.settings.config());
         let skills = Arc::clone(&self.skills);
         config.readable = Arc::new(move |call: &Invocation| skills.readable(&call.agent));
@@ -203,19 +198,6 @@ impl Ground {
             crabtalk_files::local_zone,
             move |model, usage| models.cost(model, usage),
         ))
-    }
-
-    fn bus(&self, records: &Records) -> Bus {
-        let records = Arc::new(records.clone());
-        Bus::new(&self.home, records, Arc::clone(&self.settings))
-    }
-
-    fn remote(&self) -> Remote {
-        Remote::new(&self.home, &self.settings.config())
-    }
-
-    fn delegates(&self, store: &Arc<dyn Storage>) -> DelegateFile {
-        DelegateFile::new(self.home.state_dir().join("delegates"), Arc::clone(store))
     }
 
     fn mcps(&self, tools: &Arc<OsTools>) -> anyhow::Result<Arc<Mcps>> {

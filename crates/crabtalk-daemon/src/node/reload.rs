@@ -76,6 +76,7 @@ impl Node {
         let memory = memory(&self.home, &self.settings, self.runtime.storage(), archives);
         self.memory.store(Arc::new(memory));
         self.skills
+            .library
             .look_in(folders(&self.home, &self.settings.config()));
         report_skills(&self.skills, &mut report).await;
         self.cron.reload(&mut report).await;
@@ -91,7 +92,7 @@ impl Node {
 /// Reports ignored, refused and duplicate skills.
 pub(super) async fn report_skills(skills: &Arc<Skills>, report: &mut Report) {
     let skills = Arc::clone(skills);
-    let listed = tokio::task::spawn_blocking(move || skills.library().list_all(None)).await;
+    let listed = tokio::task::spawn_blocking(move || skills.library.list_all(None)).await;
     let warnings = listed.map(|listed| listed.warnings).unwrap_or_default();
     let warnings = warnings.iter().take(MAX_SKILL_WARNINGS);
     report.warnings.extend(warnings.map(ToString::to_string));

@@ -43,10 +43,7 @@ impl Session {
         let key = self.key(&request.agent, &request.sender)?;
         let id = request.ask_id.as_deref().filter(|id| !id.is_empty());
         self.check_ask(id)?;
-        self.node
-            .runtime
-            .reply_from(&key, id, &request.content, &self.answering())
-            .await
-            .map_err(Error::from)
+        let (runtime, by) = (&self.node.runtime, self.answering());
+        Ok(runtime.reply_from(&key, id, &request.content, &by).await?)
     }
 }

@@ -34,8 +34,9 @@ impl Session {
         let key = self.key(&request.agent, &request.sender)?;
         let most = super::as_many(request.limit, DEFAULT_RUNS, MAX_RUNS);
         let tools = &self.node.tools;
-        let runs = tools.changes(&key, request.run, most, request.diffs).await;
-        let runs = runs?;
+        let runs = tools
+            .changes(&key, request.run, most, request.diffs)
+            .await?;
         Ok(ChangeList {
             runs: runs.into_iter().map(on_the_wire).collect(),
         })

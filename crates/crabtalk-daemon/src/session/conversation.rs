@@ -12,24 +12,19 @@ impl Session {
     /// Cancels the run in flight (CONV-5).
     pub(super) async fn kill_run(&self, request: KillMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
-        self.node.runtime.kill(&key).map_err(Error::from)
+        Ok(self.node.runtime.kill(&key)?)
     }
 
     /// Sends a message to the run in flight, for its next step (RUN-8).
     pub(super) async fn steer(&self, request: SteerSessionMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
-        self.node
-            .runtime
-            .steer(&key, request.content)
-            .await
-            .map_err(Error::from)
+        Ok(self.node.runtime.steer(&key, request.content).await?)
     }
 
     /// Withdraws a queued message before its run begins (CONV-3).
     pub(super) async fn withdraw_queued(&self, request: WithdrawMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
-        let withdrawn = self.node.runtime.withdraw(&key, &request.request_id);
-        withdrawn.map_err(Error::from)
+        Ok(self.node.runtime.withdraw(&key, &request.request_id)?)
     }
 
     /// Archives the working history with a summary, or without one for a fresh start.
@@ -37,14 +32,16 @@ impl Session {
         let key = self.key(&request.agent, &request.sender)?;
         let runtime = &self.node.runtime;
         if request.fresh {
-            let summary = String::new();
             let title = runtime.start_fresh(&key).await?;
-            return Ok(CompactResponse { summary, title });
+            return Ok(CompactResponse {
+                title,
+                ..CompactResponse::default()
+            });
         }
-        let summary = runtime.compact(&key, request.focus).await;
-        let summary = summary?;
-        let title = String::new();
-        Ok(CompactResponse { summary, title })
+        Ok(CompactResponse {
+            summary: runtime.compact(&key, request.focus).await?,
+            ..CompactResponse::default()
+        })
     }
 
     /// Restores the working history before an earlier message (CONV-13).
@@ -77,11 +74,7 @@ impl Session {
         if cwd.is_none() && title.is_none() {
             return Err(Error::Invalid("give a title or a cwd to set".into()));
         }
-        self.node
-            .runtime
-            .set(&key, title, cwd)
-            .await
-            .map_err(Error::from)
+        Ok(self.node.runtime.set(&key, title, cwd).await?)
     }
 }
 

@@ -98,9 +98,7 @@ impl Session {
             Some((Ok(next), watcher))
         })
     }
-}
 
-impl Session {
     /// Where a subscription starts: now, or after an earlier one.
     fn place(&self, after: Option<u64>, life: &str) -> (HubSubscription, Option<AgentEventMsg>) {
         let runtime = &self.node.runtime;

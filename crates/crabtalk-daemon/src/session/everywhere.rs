@@ -1,6 +1,6 @@
 //! Full-text search over all conversations.
 
-use super::Session;
+use super::{Session, wanted};
 use crate::error::Error;
 use crate::remote::Grant;
 use crabtalk_domain::ConversationKey;
@@ -48,7 +48,6 @@ impl Session {
         &self,
         request: SearchConversationsMsg,
     ) -> Result<FoundMessageList, Error> {
-        let wanted = |name: &str| (!name.is_empty()).then(|| name.to_owned());
         let (grant, config) = (self.grant().cloned(), self.config());
         let reaches = move |key: &ConversationKey| {
             let pair = |grant: &Arc<Grant>| grant.pair(&config, key);
@@ -56,8 +55,8 @@ impl Session {
         };
         let search = Search {
             words: words(&request.query)?,
-            agent: wanted(&request.agent),
-            sender: wanted(&request.sender),
+            agent: wanted(&request.agent).map(str::to_owned),
+            sender: wanted(&request.sender).map(str::to_owned),
             reach: Arc::new(reaches),
             limit: super::as_many(request.limit, DEFAULT_FOUND, MAX_FOUND),
         };

@@ -64,7 +64,7 @@ impl Session {
         path: &str,
         look: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let files = self.node.skills.files();
+        let files = &self.node.skills.files;
         let looked = files.look(path, look).await;
         looked.map_err(|why| Error::TimedOut(format!("{path:?}: {why}")))
     }

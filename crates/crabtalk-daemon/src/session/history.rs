@@ -56,10 +56,7 @@ impl Session {
     async fn page(&self, source: LogPart, before: Option<u64>, limit: u32) -> Result<Page, Error> {
         let limit = super::as_many(limit, DEFAULT_PAGE, MAX_PAGE);
         let storage = self.node.runtime.storage();
-        storage
-            .page(&source, before, limit)
-            .await
-            .map_err(Error::from)
+        Ok(storage.page(&source, before, limit).await?)
     }
 
     pub(super) async fn history_of_file(
@@ -121,8 +118,7 @@ impl Session {
 
     /// Removes a conversation and its index.
     async fn remove(&self, key: &ConversationKey) -> Result<(), Error> {
-        let removed = self.node.runtime.remove(key).await;
-        removed?;
+        self.node.runtime.remove(key).await?;
         self.node.memory().archives().forget(key).await;
         Ok(())
     }
@@ -136,8 +132,7 @@ impl Session {
     }
 
     async fn archives_of(&self, key: &ConversationKey) -> Result<Vec<Archive>, Error> {
-        let archives = self.node.runtime.storage().archives(key).await;
-        archives.map_err(Error::from)
+        Ok(self.node.runtime.storage().archives(key).await?)
     }
 
     pub(super) async fn archive(&self, request: GetArchiveMsg) -> Result<ArchiveContent, Error> {

@@ -46,13 +46,13 @@ impl Session {
         let skills = Arc::clone(&self.node.skills);
         let disabled = self.node.config().skills.disabled.clone();
         let of = format!("a list of skills in {cwd:?}");
-        let files = skills.files().clone();
+        let files = skills.files.clone();
         let listed = files.look(&of, move || {
-            let listed = skills.library().list_all(cwd.as_deref());
+            let listed = skills.library.list_all(cwd.as_deref());
             for warning in &listed.warnings {
                 tracing::warn!("{warning}");
             }
-            let trust = skills.trust().load().unwrap_or_else(|error| {
+            let trust = skills.trust.load().unwrap_or_else(|error| {
                 tracing::warn!(%error, "the trust file cannot be read; nothing is trusted");
                 Trust::default()
             });

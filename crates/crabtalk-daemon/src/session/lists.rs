@@ -1,18 +1,13 @@
 //! Lists conversations.
 
-use super::Session;
 use super::trash::info as as_logged;
+use super::{Session, wanted};
 use crate::error::Error;
 use crabtalk_domain::ConversationKey;
 use crabtalk_domain::storage::Summary;
 use crabtalk_proto::*;
 use crabtalk_runtime::LiveInfo;
 use std::collections::{HashMap, HashSet};
-
-/// An empty name matches any (wire.md).
-fn wanted(name: &str) -> Option<&str> {
-    (!name.is_empty()).then_some(name)
-}
 
 /// The limit of a list; 0 means none.
 fn bound(limit: u32) -> usize {

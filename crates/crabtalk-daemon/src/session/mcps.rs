@@ -64,18 +64,19 @@ impl Session {
             check_name(&mcp.name)?;
             tables.push((mcp.name.clone(), table(mcp)));
         }
-        self.edit(move |file, config| {
-            for known in &config.mcp {
-                if !tables.iter().any(|(name, _)| *name == known.name) {
-                    file.remove(&["mcp", &known.name]);
+        self.node
+            .edit(move |file, config| {
+                for known in &config.mcp {
+                    if !tables.iter().any(|(name, _)| *name == known.name) {
+                        file.remove(&["mcp", &known.name]);
+                    }
                 }
-            }
-            for (name, table) in tables {
-                file.set(&["mcp", &name], &table)?;
-            }
-            Ok(())
-        })
-        .await
+                for (name, table) in tables {
+                    file.set(&["mcp", &name], &table)?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     pub(super) async fn put_mcp(&self, request: SetMcpMsg) -> Result<(), Error> {
@@ -88,7 +89,8 @@ impl Session {
                 "the server's config is not a table: send its keys as JSON, TOML or YAML".into(),
             ));
         }
-        self.edit(move |file, _| Ok(file.set(&["mcp", &name], &table)?))
+        self.node
+            .edit(move |file, _| Ok(file.set(&["mcp", &name], &table)?))
             .await
     }
 
@@ -96,12 +98,13 @@ impl Session {
         &self,
         DeleteMcpMsg { name }: DeleteMcpMsg,
     ) -> Result<(), Error> {
-        self.edit(move |file, config| {
-            check_has_mcp(config, &name)?;
-            file.remove(&["mcp", &name]);
-            Ok(())
-        })
-        .await
+        self.node
+            .edit(move |file, config| {
+                check_has_mcp(config, &name)?;
+                file.remove(&["mcp", &name]);
+                Ok(())
+            })
+            .await
     }
 
     pub(super) async fn try_mcp(&self, request: TestMcpMsg) -> Result<McpTest, Error> {

@@ -2,7 +2,6 @@
 
 use super::Session;
 use crate::error::Error;
-use crabtalk_domain::Sender;
 use crabtalk_memory::{Entry, Error as Refused, NewEntry, Viewer};
 use crabtalk_proto::*;
 
@@ -66,7 +65,7 @@ impl Session {
 
     pub(super) async fn remember_entry(&self, request: RememberMsg) -> Result<(), Error> {
         let viewer = self.viewer(&request.agent, &request.sender)?;
-        refuse_reserved(&viewer.sender)?;
+        super::refuse_reserved(&viewer.sender)?;
         if request.shared == Some(true) && !viewer.is_owner {
             return Err(Refused::OwnersOnly("share an entry").into());
         }
@@ -76,10 +75,7 @@ impl Session {
             content: request.content,
             shared: request.shared,
         };
-        let memory = self.node.memory();
-        let remembered = memory.remember(&viewer, entry);
-        let remembered = remembered.await;
-        remembered.map_err(Error::from)
+        Ok(self.node.memory().remember(&viewer, entry).await?)
     }
 
     pub(super) async fn forget_entry(&self, request: ForgetMsg) -> Result<(), Error> {
@@ -91,9 +87,7 @@ impl Session {
         {
             return Err(Refused::NotFound(request.name).into());
         }
-        let forgotten = memory.forget(&viewer, &request.name);
-        let forgotten = forgotten.await;
-        forgotten.map_err(Error::from)
+        Ok(memory.forget(&viewer, &request.name).await?)
     }
 
     pub(super) async fn import_notes(
@@ -105,10 +99,7 @@ impl Session {
             return Err(Refused::OwnersOnly("import notes").into());
         }
         let folder = self.check_folder("path", &request.path).await?;
-        let memory = self.node.memory();
-        let imported = memory.import(&viewer, &folder);
-        let imported = imported.await;
-        let report = imported?;
+        let report = self.node.memory().import(&viewer, &folder).await?;
         let to_wire = |(file, name): (std::path::PathBuf, String)| ImportedMemory {
             file: file.to_string_lossy().into_owned(),
             name,
@@ -118,14 +109,6 @@ impl Session {
             skipped: report.skipped.iter().map(passed_over).collect(),
         })
     }
-}
-
-/// Refuses reserved senders (CONV-8).
-fn refuse_reserved(sender: &Sender) -> Result<(), Error> {
-    if sender.is_reserved() {
-        return Err(crabtalk_runtime::Error::ReservedSender(sender.to_string()).into());
-    }
-    Ok(())
 }
 
 fn passed_over(warning: &crabtalk_memory::Warning) -> String {

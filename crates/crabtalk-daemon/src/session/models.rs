@@ -46,18 +46,7 @@ impl Session {
         &self.node.models
     }
 
-    pub(super) async fn edit(
-        &self,
-        change: impl FnOnce(&mut ConfigFile, &Config) -> Result<(), Error> + Send + 'static,
-    ) -> Result<(), Error> {
-        self.node.edit(change).await
-    }
-
     pub(super) async fn providers(&self, _: ListProvidersMsg) -> Result<ProviderList, Error> {
-        Ok(self.provider_list())
-    }
-
-    fn provider_list(&self) -> ProviderList {
         let config = self.node.config();
         let models = self.models().list();
         let active = models.iter().find(|m| m.active).map(|m| m.provider.clone());
@@ -86,7 +75,7 @@ impl Session {
             });
         }
         providers.sort_by(|a, b| a.name.cmp(&b.name));
-        ProviderList { providers }
+        Ok(ProviderList { providers })
     }
 
     pub(super) async fn every_model(&self, _: ListModelsMsg) -> Result<ModelList, Error> {
@@ -141,30 +130,32 @@ impl Session {
                 "the provider's config is not a table: send its keys as JSON, TOML or YAML".into(),
             ));
         }
-        self.edit(move |file, config| {
-            let known = provider(config, &name);
-            let shown = known.and_then(|p| Some(p.base_url.as_ref()?.shown()));
-            keep_masked_url(&mut table, shown.as_deref());
-            Ok(file.set(&["provider", &name], &table)?)
-        })
-        .await
+        self.node
+            .edit(move |file, config| {
+                let known = provider(config, &name);
+                let shown = known.and_then(|p| Some(p.base_url.as_ref()?.shown()));
+                keep_masked_url(&mut table, shown.as_deref());
+                Ok(file.set(&["provider", &name], &table)?)
+            })
+            .await
     }
 
     pub(super) async fn remove_provider(
         &self,
         DeleteProviderMsg { name }: DeleteProviderMsg,
     ) -> Result<(), Error> {
-        self.edit(move |file, config| {
-            let gone = provider(config, &name).ok_or_else(|| unknown(config, &name))?;
-            file.remove(&["provider", &name]);
-            // The first remaining model becomes the active one.
-            let active = config.model.as_deref();
-            if gone.models.iter().any(|m| Some(m.name.as_str()) == active) {
-                file.remove(&["model"]);
-            }
-            Ok(())
-        })
-        .await
+        self.node
+            .edit(move |file, config| {
+                let gone = provider(config, &name).ok_or_else(|| unknown(config, &name))?;
+                file.remove(&["provider", &name]);
+                // The first remaining model becomes the active one.
+                let active = config.model.as_deref();
+                if gone.models.iter().any(|m| Some(m.name.as_str()) == active) {
+                    file.remove(&["model"]);
+                }
+                Ok(())
+            })
+            .await
     }
 
     pub(super) async fn choose_model(
@@ -194,7 +185,8 @@ impl Session {
                 return Err(Error::NotFound(format!("unknown model {model:?}{hint}")));
             }
         }
-        self.edit(move |file, _| Ok(file.set(&["model"], &model.into())?))
+        self.node
+            .edit(move |file, _| Ok(file.set(&["model"], &model.into())?))
             .await
     }
 
@@ -208,14 +200,14 @@ impl Session {
         } = request;
         if key.is_empty() {
             let base = Some(base).filter(|base| !base.is_empty());
-            let replaced = self.node.replace_config(base, text).await;
-            return replaced;
+            return self.node.replace_config(base, text).await;
         }
         let value: Option<serde_json::Value> = value
             .map(|value| serde_json::from_str(&value))
             .transpose()
             .map_err(|e| Error::Invalid(format!("the value of {key} is not JSON: {e}")))?;
-        self.edit(move |file, _| edit::set(file, &key, value.as_ref()))
+        self.node
+            .edit(move |file, _| edit::set(file, &key, value.as_ref()))
             .await
     }
 
@@ -227,18 +219,20 @@ impl Session {
         } = request;
         match ResourceKind::try_from(kind) {
             Ok(ResourceKind::Provider) => {
-                self.edit(move |file, config| {
-                    provider(config, &name).ok_or_else(|| unknown(config, &name))?;
-                    Ok(file.set(&["provider", &name, "enabled"], &enabled.into())?)
-                })
-                .await
+                self.node
+                    .edit(move |file, config| {
+                        provider(config, &name).ok_or_else(|| unknown(config, &name))?;
+                        Ok(file.set(&["provider", &name, "enabled"], &enabled.into())?)
+                    })
+                    .await
             }
             Ok(ResourceKind::Mcp) => {
-                self.edit(move |file, config| {
-                    check_has_mcp(config, &name)?;
-                    Ok(file.set(&["mcp", &name, "enabled"], &enabled.into())?)
-                })
-                .await
+                self.node
+                    .edit(move |file, config| {
+                        check_has_mcp(config, &name)?;
+                        Ok(file.set(&["mcp", &name, "enabled"], &enabled.into())?)
+                    })
+                    .await
             }
             Ok(ResourceKind::Skill) => {
                 let skills = self.skills(ListSkillsMsg::default()).await?.skills;
@@ -246,7 +240,8 @@ impl Session {
                 if !skills.iter().any(is_it) {
                     return Err(Error::NotFound(format!("unknown skill {name:?}")));
                 }
-                self.edit(move |file, config| switch_skill(file, config, &name, enabled))
+                self.node
+                    .edit(move |file, config| switch_skill(file, config, &name, enabled))
                     .await
             }
             Ok(ResourceKind::Unknown | ResourceKind::ExternalSource) | Err(_) => {

@@ -176,7 +176,7 @@ impl Session {
             return Ok(());
         }
         let elsewhere = &self.node.remote;
-        if let Some(grant) = elsewhere.tokens().find(&hello.token) {
+        if let Some(grant) = elsewhere.tokens.find(&hello.token) {
             if grant.comes_anew(remote.address.ip()) {
                 self.record_login(remote, &grant, &hello.client).await?;
             }
@@ -190,7 +190,7 @@ impl Session {
             let _ = remote.shown.set(grant.show());
             return Ok(());
         }
-        if let Some(count) = elsewhere.refusals().add() {
+        if let Some(count) = elsewhere.refusals.add() {
             tracing::warn!(
                 target: "security",
                 address = %remote.address,

@@ -24,12 +24,8 @@ impl Session {
     }
 
     pub(super) async fn agent(&self, request: GetAgentMsg) -> Result<AgentInfo, Error> {
-        self.agent_named(&request.name).await
-    }
-
-    async fn agent_named(&self, name: &str) -> Result<AgentInfo, Error> {
         let catalog = self.node.runtime.catalog();
-        let agent = catalog.agent(name)?;
+        let agent = catalog.agent(&request.name)?;
         let mut frontmatters = self.node.agents.frontmatters().await?;
         let config = frontmatters.remove(agent.name.as_str());
         Ok(self.shown(info(agent, config.unwrap_or_default())))
@@ -69,10 +65,9 @@ impl Session {
         prompt: String,
     ) -> Result<AgentInfo, Error> {
         let files = &self.node.agents;
-        let written = files.write(change, name.clone(), config, prompt);
-        written.await?;
+        files.write(change, name.clone(), config, prompt).await?;
         self.take_agents().await?;
-        self.agent_named(&name).await
+        self.agent(GetAgentMsg { name }).await
     }
 
     pub(super) async fn remove_agent(
@@ -85,8 +80,7 @@ impl Session {
                 "{name} is the default agent: set another default_agent in config.toml first"
             )));
         }
-        let removed = self.node.agents.remove(name);
-        removed.await?;
+        self.node.agents.remove(name).await?;
         self.take_agents().await
     }
 
@@ -100,8 +94,7 @@ impl Session {
     }
 
     pub(super) async fn rights(&self, request: GetRightsMsg) -> Result<AgentRights, Error> {
-        let rights = self.node.runtime.rights(&request.agent);
-        let (agent, tools) = rights?;
+        let (agent, tools) = self.node.runtime.rights(&request.agent)?;
         let tool = |rights: Rights| ToolRights {
             tool: rights.tool,
             owner: rights.owner,
@@ -161,8 +154,8 @@ impl Session {
                 )));
             }
         }
-        let removed = self.node.approvals.remove(request.index, request.exact);
-        let approval = removed.await?;
+        let approvals = &self.node.approvals;
+        let approval = approvals.remove(request.index, request.exact).await?;
         tracing::info!(
             target: "security",
             agent = %approval.agent,

@@ -8,7 +8,7 @@ use crabtalk_domain::model::ToolChoice;
 use crabtalk_domain::storage::RunRecord;
 use crabtalk_domain::{AgentEvent, ConversationKey, End, Mode};
 use crabtalk_proto::*;
-use crabtalk_runtime::{Error as RunError, RunAnswer, RunRequest, Subscription};
+use crabtalk_runtime::{RunAnswer, RunRequest, Subscription};
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use std::sync::Arc;
@@ -35,9 +35,7 @@ fn as_streamed(message: SendMsg) -> StreamMsg {
 impl Session {
     async fn submit(&self, said: StreamMsg) -> Result<Subscription, Error> {
         let key = self.key(&said.agent, said.sender.as_deref().unwrap_or_default())?;
-        if key.sender.is_reserved() {
-            return Err(RunError::ReservedSender(key.sender.to_string()).into());
-        }
+        super::refuse_reserved(&key.sender)?;
         let request_id = said.request_id.filter(|id| !id.is_empty());
         if request_id
             .as_ref()
@@ -65,13 +63,10 @@ impl Session {
     /// Announces a message, so that the model prepares a connection (MODEL-8).
     pub(super) async fn expect(&self, request: ExpectMessageMsg) -> Result<(), Error> {
         let key = self.key(&request.agent, &request.sender)?;
-        if key.sender.is_reserved() {
-            return Err(RunError::ReservedSender(key.sender.to_string()).into());
-        }
+        super::refuse_reserved(&key.sender)?;
         let model = self.check_model(Some(request.model))?;
         let runtime = &self.node.runtime;
-        let expected = runtime.expect(key.agent.as_str(), model.as_deref());
-        expected.map_err(Error::from)
+        Ok(runtime.expect(key.agent.as_str(), model.as_deref())?)
     }
 
     /// Checks the model of a run: it must exist, and choosing it requires the role `operate`,
@@ -99,8 +94,7 @@ impl Session {
         // The run reports a failure to find a model.
         let _ = self.node.models.find().await;
         let run = self.submit(as_streamed(request)).await?;
-        let answer = run.answer().await?;
-        response(answer)
+        response(run.answer().await?)
     }
 
     pub(super) fn run_as_stream(
@@ -118,11 +112,13 @@ impl Session {
             let chosen = self.node.models.take_notice();
             let notices: Vec<String> = chosen.into_iter().chain(blind).collect();
             let notice = (!notices.is_empty()).then(|| notices.join("; "));
-            // A client does not need its own message.
-            Reader::new(run)
-                .without_user_message()
-                .with_queue_position()
-                .with_notice(notice)
+            Reader {
+                // A client does not need its own message.
+                without_user_message: true,
+                waits: true,
+                notice,
+                ..Reader::new(run)
+            }
         };
         // Boxed to keep the stream small after the start.
         stream::once(Box::pin(reader))

@@ -13,7 +13,6 @@ impl Session {
     pub(super) async fn stats(&self, request: GetStats) -> Result<DaemonStats, Error> {
         let report = self.node.ledger.report(request.days).await;
         let runtime = &self.node.runtime;
-        let cut = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (conversations, running) = runtime.load();
         let catalog = runtime.catalog();
         let walls = self.node.walls().await;
@@ -41,14 +40,11 @@ impl Session {
             services: self.node.services.rows().into_iter().map(service).collect(),
         })
     }
-}
 
-impl Session {
     /// Statistics for a token, limited to its reach.
     fn own_stats(&self, report: Report, catalog: &Catalog) -> DaemonStats {
         let live = self.node.runtime.live_all();
         let reached = || live.iter().filter(|live| self.reaches_key(&live.key));
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let agents = catalog.agents.keys();
         let mut rows = spending(report.costs, catalog);
         rows.retain(|row| match row.by.as_str() {
@@ -59,17 +55,19 @@ impl Session {
             uptime_secs: self.node.uptime_secs(),
             version: env!("CARGO_PKG_VERSION").into(),
             active_model: self.node.models.active(),
-            active_conversations: count(reached().count()),
-            running: count(reached().filter(|live| live.running).count()),
-            registered_agents: count(
-                agents
-                    .filter(|name| self.reaches_agent(name.as_str()))
-                    .count(),
-            ),
+            active_conversations: cut(reached().count()),
+            running: cut(reached().filter(|live| live.running).count()),
+            registered_agents: cut(agents
+                .filter(|name| self.reaches_agent(name.as_str()))
+                .count()),
             spending: rows,
             ..DaemonStats::default()
         }
     }
+}
+
+fn cut(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn service(row: services::Row) -> ServiceInfo {

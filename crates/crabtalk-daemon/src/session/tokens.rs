@@ -34,7 +34,7 @@ impl Session {
         let (token, hash) = new_token()
             .map_err(|e| Error::Failed(format!("the system gives no random bytes: {e}")))?;
         let table = table(&request, &hash.to_string());
-        let edited = self.edit(move |file, config| {
+        let edited = self.node.edit(move |file, config| {
             if config
                 .token
                 .iter()
@@ -77,20 +77,20 @@ impl Session {
             senders: token.senders.clone().unwrap_or_default(),
             cwd: folders.map(|f| f.to_string_lossy().into_owned()).collect(),
             until: token.until.map(|t| t.to_string()).unwrap_or_default(),
-            connections: self.node.remote.tokens().connections(&token.name),
+            connections: self.node.remote.tokens.connections(&token.name),
         }
     }
 
     /// The addresses of the daemon, and the fingerprint of its certificate.
     async fn way_in(&self) -> (Vec<String>, String) {
-        let (listen, fingerprint) = self.node.remote.ears().addresses().await;
+        let (listen, fingerprint) = self.node.remote.ears.addresses().await;
         let listen = listen.iter().map(ToString::to_string).collect();
         let fingerprint = fingerprint.map(|f| f.to_string()).unwrap_or_default();
         (listen, fingerprint)
     }
 
     pub(super) async fn drop_token(&self, request: RemoveTokenMsg) -> Result<(), Error> {
-        let edited = self.edit(move |file, config| {
+        let edited = self.node.edit(move |file, config| {
             let name = &request.name;
             if !config.token.iter().any(|token| token.name == *name) {
                 return Err(Error::NotFound(format!("unknown token {name:?}")));

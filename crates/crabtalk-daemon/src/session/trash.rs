@@ -1,6 +1,6 @@
 //! Lists and restores conversations in the trash (STORE-8).
 
-use super::Session;
+use super::{Session, wanted};
 use crate::error::Error;
 use crabtalk_domain::storage::{LogId, RunRecord, Summary};
 use crabtalk_proto::*;
@@ -46,11 +46,9 @@ impl Session {
         &self,
         request: ListTrashMsg,
     ) -> Result<RemovedConversationList, Error> {
-        let wanted = |name: &str| (!name.is_empty()).then(|| name.to_owned());
-        let (agent, sender) = (wanted(&request.agent), wanted(&request.sender));
         let storage = self.node.runtime.storage();
-        let listed = storage.trash(agent.as_deref(), sender.as_deref()).await;
-        let mut listed = listed?;
+        let (agent, sender) = (wanted(&request.agent), wanted(&request.sender));
+        let mut listed = storage.trash(agent, sender).await?;
         listed.retain(|summary| self.reaches_key(&summary.key));
         listed.truncate(MAX_LISTED);
         Ok(RemovedConversationList {
@@ -63,8 +61,7 @@ impl Session {
         let key = self.key(&request.agent, &request.sender)?;
         let log = (!request.file.is_empty()).then_some(LogId(request.file));
         let storage = self.node.runtime.storage();
-        let restored = storage.restore(&key, log.as_ref()).await;
-        restored?;
+        storage.restore(&key, log.as_ref()).await?;
         self.node.memory().archives().note(&key);
         Ok(())
     }

@@ -72,57 +72,33 @@ impl From<Error> for Status {
 }
 
 /// Reads a run for one client.
+#[derive(Default)]
 pub(super) struct Reader {
-    run: Option<Subscription>,
-    with_user_message: bool,
+    pub(super) run: Option<Subscription>,
+    pub(super) without_user_message: bool,
     /// The agent that answers, once the run has started.
-    speaker: Arc<str>,
+    pub(super) speaker: Arc<str>,
     /// The notice to add to its Start.
-    notice: Option<String>,
+    pub(super) notice: Option<String>,
     /// Whether to send the position in the queue until the run begins.
-    waits: bool,
+    pub(super) waits: bool,
     /// The only event of a reader without a run.
-    only: Option<Result<StreamEvent, Status>>,
+    pub(super) only: Option<Result<StreamEvent, Status>>,
 }
 
 impl Reader {
     pub(super) fn new(run: Subscription) -> Self {
         Self {
             run: Some(run),
-            with_user_message: true,
-            speaker: Arc::default(),
-            notice: None,
-            waits: false,
-            only: None,
+            ..Self::default()
         }
-    }
-
-    pub(super) fn without_user_message(mut self) -> Self {
-        self.with_user_message = false;
-        self
-    }
-
-    /// Adds a notice to the Start event.
-    pub(super) fn with_notice(mut self, notice: Option<String>) -> Self {
-        self.notice = notice;
-        self
-    }
-
-    /// Sends the position in the queue.
-    pub(super) fn with_queue_position(mut self) -> Self {
-        self.waits = true;
-        self
     }
 
     /// Creates a reader of one event without a run.
     pub(super) fn only(said: Result<StreamEvent, Error>) -> Self {
         Self {
-            run: None,
-            with_user_message: true,
-            speaker: Arc::default(),
-            notice: None,
-            waits: false,
             only: Some(said.map_err(Status::from)),
+            ..Self::default()
         }
     }
 
@@ -166,7 +142,7 @@ impl Reader {
     fn shown(&mut self, event: AgentEvent) -> Option<StreamEvent> {
         // Changes of components are not part of a run.
         let is_left_out = matches!(event, AgentEvent::Component(_))
-            || !self.with_user_message && matches!(event, AgentEvent::UserMessage { .. });
+            || self.without_user_message && matches!(event, AgentEvent::UserMessage { .. });
         if is_left_out {
             return None;
         }
