@@ -93,10 +93,7 @@ impl<'a> Writer<'a> {
         for (event, range) in Parser::new_ext(self.source, options()).into_offset_iter() {
             self.event(event, &range);
         }
-        Written {
-            lines: self.lines,
-            gap: self.gap,
-        }
+        self.into_written()
     }
 
     fn event(&mut self, event: Event<'_>, range: &Range<usize>) {

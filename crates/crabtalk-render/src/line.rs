@@ -52,10 +52,6 @@ impl Span {
     pub fn width(&self) -> usize {
         self.text.width()
     }
-
-    pub(crate) fn append(&mut self, text: &str) {
-        self.text.push_str(text);
-    }
 }
 
 /// A sequence of spans.
@@ -88,7 +84,7 @@ impl Line {
     /// Appends a cleaned text to the last span if that has its style, else as a new span.
     pub(crate) fn extend(&mut self, text: &str, style: Style) {
         match self.spans.last_mut() {
-            Some(last) if last.style == style => last.append(text),
+            Some(last) if last.style == style => last.text.push_str(text),
             _ => self.push(Span::known(text, style)),
         }
     }

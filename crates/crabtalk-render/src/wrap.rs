@@ -30,7 +30,7 @@ pub(crate) fn words(spans: &[Option<Span>], width: usize) -> Vec<Line> {
         });
     }
     wrap.end_word();
-    if !wrap.line.is_empty() || wrap.lines.is_empty() {
+    if !wrap.line.spans().is_empty() || wrap.lines.is_empty() {
         wrap.end_line();
     }
     wrap.lines
@@ -48,18 +48,18 @@ pub fn cut(line: &Line, width: usize) -> Vec<Line> {
     if line.width() <= width {
         return vec![line.clone()];
     }
-    let (mut lines, mut row, mut used) = (Vec::new(), Vec::new(), 0);
+    let (mut lines, mut row, mut used) = (Vec::new(), Line::default(), 0);
     for span in line.spans() {
         for_graphemes(span.text(), |text, columns| {
             if used + columns > width {
-                lines.push(Line::from(std::mem::take(&mut row)));
+                lines.push(std::mem::take(&mut row));
                 used = 0;
             }
-            add(&mut row, text, span.style());
+            row.extend(text, span.style());
             used += columns;
         });
     }
-    lines.push(Line::from(row));
+    lines.push(row);
     lines
 }
 
@@ -81,9 +81,9 @@ pub fn shorten(line: &Line, width: usize) -> Line {
 struct Wrap {
     width: usize,
     lines: Vec<Line>,
-    line: Vec<Span>,
+    line: Line,
     line_width: usize,
-    word: Vec<Span>,
+    word: Line,
     word_width: usize,
     /// Whether the word consists of wide characters.
     wide: bool,
@@ -95,7 +95,7 @@ impl Wrap {
     fn take(&mut self, text: &str, width: usize, style: Style) {
         if text == " " {
             self.end_word();
-            if !self.line.is_empty() {
+            if !self.line.spans().is_empty() {
                 self.space = Some(style);
             }
             return;
@@ -108,13 +108,13 @@ impl Wrap {
             self.break_word();
         }
         self.wide = wide;
-        add(&mut self.word, text, style);
+        self.word.extend(text, style);
         self.word_width += width;
     }
 
     /// Continues a word that is longer than a line in the next one.
     fn break_word(&mut self) {
-        if !self.line.is_empty() {
+        if !self.line.spans().is_empty() {
             self.end_line();
         }
         self.line = std::mem::take(&mut self.word);
@@ -123,7 +123,7 @@ impl Wrap {
     }
 
     fn end_word(&mut self) {
-        if self.word.is_empty() {
+        if self.word.spans().is_empty() {
             return;
         }
         let space = usize::from(self.space.is_some());
@@ -131,32 +131,22 @@ impl Wrap {
             self.end_line();
         }
         if let Some(style) = self.space.take()
-            && !self.line.is_empty()
+            && !self.line.spans().is_empty()
         {
-            add(&mut self.line, " ", style);
+            self.line.extend(" ", style);
             self.line_width += 1;
         }
-        for span in self.word.drain(..) {
-            match self.line.last_mut() {
-                Some(last) if last.style() == span.style() => last.append(span.text()),
-                Some(_) | None => self.line.push(span),
-            }
+        for span in std::mem::take(&mut self.word).spans() {
+            self.line.extend(span.text(), span.style());
         }
         self.line_width += self.word_width;
         self.word_width = 0;
     }
 
     fn end_line(&mut self) {
-        self.lines.push(Line::from(std::mem::take(&mut self.line)));
+        self.lines.push(std::mem::take(&mut self.line));
         self.line_width = 0;
         self.space = None;
-    }
-}
-
-fn add(row: &mut Vec<Span>, text: &str, style: Style) {
-    match row.last_mut() {
-        Some(last) if last.style() == style => last.append(text),
-        Some(_) | None => row.push(Span::known(text, style)),
     }
 }
 
