@@ -4,9 +4,8 @@ use crate::args::{Ask, Attach};
 use crate::context::Context;
 use crate::error::Error;
 use crate::follow::{Answers, Follow, OnInterrupt};
-use crate::shown::Shown;
 use crate::stdin;
-use crabtalk_proto::{AttachMsg, StreamMsg};
+use crabtalk_proto::{AttachMsg, Image, StreamMsg};
 use std::path::PathBuf;
 
 /// Asks one question and prints the answer.
@@ -22,10 +21,10 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
             "nothing to ask: write the question after `ask`, or pipe it in".to_owned(),
         ));
     }
-    let shown = shown(&args.image)?;
+    let images = images(&args.image)?;
     let client = context.client().await?;
     let request = StreamMsg {
-        images: shown.images,
+        images,
         guest: args.guest,
         ..context.message(content)?
     };
@@ -42,14 +41,13 @@ pub(crate) async fn ask(context: &mut Context, args: Ask) -> Result<(), Error> {
 }
 
 /// Reads the images of a question; fails if any is invalid.
-fn shown(paths: &[PathBuf]) -> Result<Shown, Error> {
-    let mut shown = Shown::default();
+fn images(paths: &[PathBuf]) -> Result<Vec<Image>, Error> {
+    let mut images = Vec::new();
     for path in paths {
-        shown
-            .add(path)
+        crate::shown::attach(&mut images, path)
             .map_err(|why| Error::Usage(format!("cannot show {}: {why}", path.display())))?;
     }
-    Ok(shown)
+    Ok(images)
 }
 
 /// Follows the active run.

@@ -168,7 +168,7 @@ async fn say(context: &mut Context, text: &str, bell: bool) -> Result<(), Error>
     let client = context.client().await?;
     let request = StreamMsg {
         guest: message.guest,
-        images: message.shown.images,
+        images: message.images,
         ..context.message(message.content)?
     };
     let follow = Follow {

@@ -127,7 +127,7 @@ pub(crate) async fn run(context: &mut Context, command: Command) -> Result<(), E
         Command::Undo(args) => changes::undo(context, args).await,
         Command::Events => events::events(context).await,
         Command::Asks => asks::list(context).await,
-        Command::Reply { id, text } => asks::reply(context, id, text.join(" ")).await,
+        Command::Reply { id, text } => asks::answer(context, id, None, text.join(" ")).await,
         Command::Approve {
             id,
             always,

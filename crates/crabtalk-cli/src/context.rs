@@ -364,6 +364,15 @@ impl Context {
         text::instant(at)
     }
 
+    /// Prints an answer as JSON, or as text.
+    pub(crate) fn print(&mut self, answer: &impl Serialize, text: &str) -> Result<(), Error> {
+        let screen = &mut self.console.screen;
+        Ok(match self.global.json {
+            true => screen.json(&json::of(answer))?,
+            false => screen.line(text)?,
+        })
+    }
+
     /// Reports success: `what` as JSON, or `said` as text.
     pub(crate) fn done(&mut self, what: serde_json::Value, said: &str) -> Result<(), Error> {
         if self.global.json {

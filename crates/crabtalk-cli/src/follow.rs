@@ -89,16 +89,6 @@ impl Ended {
     }
 }
 
-enum Next {
-    News(Option<Result<RunNews, crabtalk_client::Error>>),
-    Line(Option<String>),
-    /// A question may be answered now.
-    Settled,
-    Interrupt,
-    /// A cancelled run did not end, or cancelling failed.
-    GivenUp(Result<(), crabtalk_client::Error>),
-}
-
 /// The state of following a run.
 struct Following<'a> {
     how: Follow,
@@ -150,33 +140,24 @@ impl Follow {
         loop {
             let settling = following.settling;
             let prompting = !following.asks.is_empty() && settling.is_none();
-            let next = tokio::select! {
+            let ended = tokio::select! {
                 biased;
-                Some(()) = interrupts.next() => Next::Interrupt,
-                () = until(settling) => Next::Settled,
-                news = news.next() => Next::News(news),
-                // Received events are handled first.
-                given_up = Cancelling::given_up(&mut following.cancelling) => Next::GivenUp(given_up),
-                line = typed(&mut following.terminal), if prompting => Next::Line(line),
-            };
-            let ended = match next {
-                Next::News(Some(news)) => following.news(news?).await?,
-                Next::News(None) => return Err(lost()),
-                Next::Line(line) => {
-                    following.line(line.as_deref()).await?;
-                    None
-                }
-                Next::Settled => {
+                Some(()) = interrupts.next() => following.interrupt()?,
+                () = until(settling) => {
                     following.settle();
                     None
                 }
-                Next::Interrupt => following.interrupt()?,
-                Next::GivenUp(given_up) => {
+                news = news.next() => following.news(news.ok_or_else(lost)??).await?,
+                // Received events are handled first.
+                given_up = Cancelling::given_up(&mut following.cancelling) => {
                     given_up?;
-                    following
-                        .screen
-                        .problem("crabtalk: the run was cancelled but has not ended")?;
+                    let said = "crabtalk: the run was cancelled but has not ended";
+                    following.screen.problem(said)?;
                     Some(Ended::Interrupted)
+                }
+                line = typed(&mut following.terminal), if prompting => {
+                    following.line(line.as_deref()).await?;
+                    None
                 }
             };
             if let Some(ended) = ended {

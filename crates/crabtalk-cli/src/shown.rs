@@ -25,38 +25,30 @@ const MAGIC: &[(&[u8], &str)] = &[
     (b"RIFF", "image/webp"),
 ];
 
-/// Images attached to a message.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Shown {
-    pub(crate) images: Vec<Image>,
-}
-
-impl Shown {
-    /// Attaches an image; returns a note or an error.
-    pub(crate) fn add(&mut self, path: &Path) -> Result<String, String> {
-        if self.images.len() == MAX_IMAGES {
-            return Err(format!("a message can have {MAX_IMAGES} images"));
-        }
-        let data = crabtalk_files::read(path, MAX_IMAGE)
-            .map_err(|error| format!("{error}; the maximum is {} KB", MAX_IMAGE / 1024))?;
-        let Some(media_type) = media_type(&data) else {
-            return Err("not a PNG, JPEG, GIF or WebP image".to_owned());
-        };
-        let bytes: usize = self.images.iter().map(|image| image.data.len()).sum();
-        if bytes + data.len() > MAX_IMAGES_BYTES {
-            let most = MAX_IMAGES_BYTES / 1024;
-            return Err(format!(
-                "all images of a message together can have {most} KB"
-            ));
-        }
-        let image = Image {
-            media_type: media_type.to_owned(),
-            data: data.into(),
-        };
-        let note = image_note(&image);
-        self.images.push(image);
-        Ok(note)
+/// Attaches an image to those of a message; returns a note or an error.
+pub(crate) fn attach(images: &mut Vec<Image>, path: &Path) -> Result<String, String> {
+    if images.len() == MAX_IMAGES {
+        return Err(format!("a message can have {MAX_IMAGES} images"));
     }
+    let data = crabtalk_files::read(path, MAX_IMAGE)
+        .map_err(|error| format!("{error}; the maximum is {} KB", MAX_IMAGE / 1024))?;
+    let Some(media_type) = media_type(&data) else {
+        return Err("not a PNG, JPEG, GIF or WebP image".to_owned());
+    };
+    let bytes: usize = images.iter().map(|image| image.data.len()).sum();
+    if bytes + data.len() > MAX_IMAGES_BYTES {
+        let most = MAX_IMAGES_BYTES / 1024;
+        return Err(format!(
+            "all images of a message together can have {most} KB"
+        ));
+    }
+    let image = Image {
+        media_type: media_type.to_owned(),
+        data: data.into(),
+    };
+    let note = image_note(&image);
+    images.push(image);
+    Ok(note)
 }
 
 /// Whether a file is an image.
@@ -100,23 +92,23 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             path
         };
-        let mut shown = Shown::default();
+        let mut images = Vec::new();
         let largest = MAX_IMAGE as usize;
-        assert!(shown.add(&file("a", largest + 1)).is_err());
+        assert!(attach(&mut images, &file("a", largest + 1)).is_err());
         assert_eq!(
-            shown.add(&file("b", largest)).unwrap(),
+            attach(&mut images, &file("b", largest)).unwrap(),
             "[image/png, 3.9 MB]"
         );
-        shown.add(&file("c", largest)).unwrap();
-        let why = shown.add(&file("d", 9)).unwrap_err();
+        attach(&mut images, &file("c", largest)).unwrap();
+        let why = attach(&mut images, &file("d", 9)).unwrap_err();
         assert!(why.contains("7680 KB"), "{why}");
-        let mut shown = Shown::default();
+        let mut images = Vec::new();
         for _ in 0..MAX_IMAGES {
-            shown.add(&file("e", 9)).unwrap();
+            attach(&mut images, &file("e", 9)).unwrap();
         }
-        let why = shown.add(&file("e", 9)).unwrap_err();
+        let why = attach(&mut images, &file("e", 9)).unwrap_err();
         assert!(why.contains("8 images"), "{why}");
-        let why = Shown::default().add(Path::new("/dev/null")).unwrap_err();
+        let why = attach(&mut Vec::new(), Path::new("/dev/null")).unwrap_err();
         assert!(!why.is_empty());
     }
 }

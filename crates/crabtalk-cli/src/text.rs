@@ -33,7 +33,7 @@ pub(crate) fn call_summary(arguments: &str) -> String {
         .as_ref()
         .and_then(|value| telling.iter().find_map(|key| value.get(key)?.as_str()));
     if let (None, Some(list)) = (text, Todo::parse(arguments)) {
-        return list.summary();
+        return list.change(&list);
     }
     let tasks = parsed.as_ref().and_then(|value| value["tasks"].as_array());
     let members = tasks.map(|tasks| tasks.iter().filter_map(|task| task["agent"].as_str()));

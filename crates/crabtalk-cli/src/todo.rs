@@ -58,11 +58,6 @@ impl Todo {
         items.map(|item| item.text.as_str())
     }
 
-    /// The list in one line: the count and the current items.
-    pub(crate) fn summary(&self) -> String {
-        self.change(self)
-    }
-
     /// The difference from an earlier list, in one line.
     pub(crate) fn change(&self, before: &Self) -> String {
         let was_done = |text: &&str| before.with(Status::Done).any(|known| known == *text);

@@ -72,7 +72,6 @@ use crate::text::summary;
 use ask::Asking;
 use attention::Attention;
 use calls::{Call, Done, Learned, Pair};
-use coming::Coming;
 use crabtalk_client::{Client, Watch};
 use crabtalk_proto::{AttachMsg, ListAsksMsg, PendingAsk, Request, SubscribeEvents};
 use crabtalk_render::screen::{Canvas, Composer, Drawing, Heard, Raw, size, terminal_size};
@@ -149,7 +148,8 @@ struct Live<'a> {
     figures: Figures,
     outage: Outage,
     gone: Gone,
-    coming: Coming,
+    /// Whether the message in the composer was announced.
+    is_announced: bool,
     joining: Joining,
     killing: bool,
     /// Whether Ctrl-Z suspended the chat.
@@ -249,7 +249,7 @@ impl<'a> Live<'a> {
             figures: Figures::default(),
             outage: Outage::default(),
             gone: Gone::default(),
-            coming: Coming::default(),
+            is_announced: false,
             joining: Joining::default(),
             killing: false,
             suspended: false,

@@ -5,8 +5,9 @@
 //! `@word` is plain text unless it names a regular text file.
 
 use super::references::{is_known, references};
-use crate::shown::{Shown, is_image};
+use crate::shown::{attach, is_image};
 use crate::text::counted;
+use crabtalk_proto::Image;
 use std::path::Path;
 
 /// Commands of the built-in demonstration.
@@ -25,7 +26,7 @@ pub(super) struct Message {
     /// The guest agent.
     pub(super) guest: Option<String>,
     /// Attached images.
-    pub(super) shown: Shown,
+    pub(super) images: Vec<Image>,
     /// Notes about attached and skipped files.
     pub(super) notes: Vec<String>,
 }
@@ -55,10 +56,12 @@ pub(super) fn message(typed: &str, agents: &[String], cwd: &Path, said: &[String
         taken.push(path);
         let whole = cwd.join(path);
         if is_image(&whole) {
-            message.notes.push(match message.shown.add(&whole) {
-                Ok(note) => format!("attached {path} {note}"),
-                Err(why) => format!("{path} not attached: {why}"),
-            });
+            message
+                .notes
+                .push(match attach(&mut message.images, &whole) {
+                    Ok(note) => format!("attached {path} {note}"),
+                    Err(why) => format!("{path} not attached: {why}"),
+                });
             continue;
         }
         match crabtalk_files::read_text(&cwd.join(path), MAX_FILE) {
@@ -127,7 +130,7 @@ mod tests {
         let typed = "what is in @a.png? And in @\"a b.png\"? And again @a.png.";
         let made = message(typed, &[], folder.path(), &[]);
         assert_eq!(made.content, typed);
-        assert_eq!(made.shown.images.len(), 2);
+        assert_eq!(made.images.len(), 2);
         assert_eq!(
             made.notes,
             [

@@ -47,16 +47,13 @@ pub(super) async fn resume(context: &mut Context, archive: Option<u32>) -> Resul
         index,
     };
     let answer = context.call(request).await?;
-    if context.global.json {
-        return Ok(context.console.screen.json(&json::of(&answer))?);
-    }
     let said = match answer.title.as_str() {
         "" => format!("archive {index} is now the history"),
         title => {
             format!("archive {index} is now the history; the former one is archived as \"{title}\"")
         }
     };
-    Ok(context.console.screen.line(&said)?)
+    context.print(&answer, &said)
 }
 
 /// The day of a timestamp, or the whole text if it is invalid.

@@ -35,14 +35,6 @@ fn entry(pending: &PendingAsk, asked: &str) -> String {
     text.trim_end().to_owned()
 }
 
-pub(super) async fn reply(
-    context: &mut Context,
-    id: Option<String>,
-    content: String,
-) -> Result<(), Error> {
-    answer(context, id, None, content).await
-}
-
 /// Approves one call after showing everything that the approval allows.
 pub(super) async fn approve(
     context: &mut Context,
@@ -137,7 +129,7 @@ async fn pending(context: &mut Context) -> Result<Vec<PendingAsk>, Error> {
 }
 
 /// Answers one ask: the given one, or the only one of its kind.
-async fn answer(
+pub(super) async fn answer(
     context: &mut Context,
     id: Option<String>,
     approval: Option<bool>,

@@ -3,8 +3,8 @@
 use super::Context;
 use crate::args::{Publish, Subscriptions};
 use crate::error::Error;
+use crate::stdin;
 use crate::text::summary;
-use crate::{json, stdin};
 use crabtalk_proto::{
     ListSubscriptionsMsg, PublishEventMsg, SubscribeEventMsg, SubscriptionInfo,
     UnsubscribeEventMsg, visible,
@@ -81,10 +81,7 @@ async fn add(
         prompt,
     };
     let made = context.call(request).await?;
-    if context.global.json {
-        return Ok(context.console.screen.json(&json::of(&made))?);
-    }
-    context.line(&entry(&made))
+    context.print(&made, &entry(&made))
 }
 
 /// Handles `publish`.

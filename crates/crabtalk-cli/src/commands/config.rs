@@ -37,10 +37,7 @@ pub(super) async fn run(context: &mut Context, command: Config) -> Result<(), Er
         Config::Edit { file } => edit(context, file).await,
         Config::Path => {
             let path = context.home.config_file().display().to_string();
-            if context.global.json {
-                return Ok(context.console.screen.json(&json!({"path": path}))?);
-            }
-            context.line(&path)
+            context.print(&json!({"path": path}), &path)
         }
     }
 }
@@ -61,15 +58,11 @@ async fn get(context: &mut Context, key: Option<String>) -> Result<(), Error> {
         None => &config,
         Some(key) => at(&config, key)?,
     };
-    let screen = &mut context.console.screen;
-    if context.global.json {
-        return Ok(screen.json(value)?);
-    }
     let shown = match value.as_str() {
         Some(text) => text.to_owned(),
         None => serde_json::to_string_pretty(value).unwrap_or_default(),
     };
-    Ok(screen.line(&shown)?)
+    context.print(value, &shown)
 }
 
 /// The value at a dotted key.

@@ -362,7 +362,9 @@ impl<'a> Asker<'a> {
             .await;
         self.terminal.hide(false);
         let key = key?;
-        self.ask_nothing()?;
+        // Ends the line after a hidden answer.
+        let ended = self.terminal.show("\n");
+        ended.map_err(|e| Error::io("ask at the terminal", &e))?;
         let model = loop {
             let model = self.ask("Model, by the provider's name > ").await?;
             if !model.is_empty() || kind == "offline" {
@@ -383,11 +385,5 @@ impl<'a> Asker<'a> {
             },
             model,
         })
-    }
-
-    /// Ends the line after a hidden answer.
-    fn ask_nothing(&mut self) -> Result<(), Error> {
-        let shown = self.terminal.show("\n");
-        shown.map_err(|e| Error::io("ask at the terminal", &e))
     }
 }

@@ -159,9 +159,6 @@ async fn show_provider(context: &mut Context, name: &str) -> Result<(), Error> {
         )));
     };
     let value = config(provider);
-    let screen = &mut context.console.screen;
-    if context.global.json {
-        return Ok(screen.json(&json::provider(provider, value))?);
-    }
-    Ok(screen.line(&serde_json::to_string_pretty(&value).unwrap_or_default())?)
+    let shown = serde_json::to_string_pretty(&value).unwrap_or_default();
+    context.print(&json::provider(provider, value), &shown)
 }

@@ -35,11 +35,7 @@ pub(super) async fn compact(context: &mut Context, focus: Option<String>) -> Res
         fresh: false,
     };
     let answer = context.call(request).await?;
-    let screen = &mut context.console.screen;
-    if context.global.json {
-        return Ok(screen.json(&json!({"summary": answer.summary}))?);
-    }
-    Ok(screen.line(&answer.summary)?)
+    context.print(&json!({"summary": answer.summary}), &answer.summary)
 }
 
 /// Archives the history without asking a model for a summary (CONV-11).

@@ -6,25 +6,11 @@
 use super::Live;
 use crabtalk_proto::ExpectMessageMsg;
 
-/// Whether the text in the composer is announced.
-#[derive(Default)]
-pub(super) struct Coming {
-    is_announced: bool,
-}
-
-impl Coming {
-    /// Whether to announce this text now. Commands are not announced, nor `@name`, whose guest
-    /// is not known yet.
-    fn announces(&mut self, typed: &str) -> bool {
-        let text = typed.trim_start();
-        let is_message = !text.is_empty() && !text.starts_with(['/', '!', '@']);
-        is_message && !std::mem::replace(&mut self.is_announced, true)
-    }
-
-    /// Records that the message was sent; the next text is a new one.
-    pub(super) fn sent(&mut self) {
-        self.is_announced = false;
-    }
+/// Whether a text may be announced. Commands are not, nor `@name`, whose guest is not known
+/// yet.
+fn is_message(typed: &str) -> bool {
+    let text = typed.trim_start();
+    !text.is_empty() && !text.starts_with(['/', '!', '@'])
 }
 
 impl Live<'_> {
@@ -34,7 +20,7 @@ impl Live<'_> {
         if self.runs.is_running() || self.is_gone() {
             return;
         }
-        if self.coming.announces(self.composer.text()) {
+        if is_message(self.composer.text()) && !std::mem::replace(&mut self.is_announced, true) {
             let message = ExpectMessageMsg {
                 agent: self.pair.agent.clone(),
                 sender: self.pair.sender.clone(),
@@ -48,17 +34,13 @@ impl Live<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::is_message;
 
     #[test]
-    fn messages_are_announced_once_and_commands_never() {
-        let mut coming = Coming::default();
-        for text in ["", " \n", "/model x", "/review", "!ls", " !ls", "@ada why"] {
-            assert!(!coming.announces(text), "{text:?}");
+    fn messages_are_announced_and_commands_never() {
+        for typed in ["", "  ", "/model", "!ls", " @crab"] {
+            assert!(!is_message(typed), "{typed}");
         }
-        assert!(coming.announces(" h"));
-        assert!(!coming.announces("he"));
-        coming.sent();
-        assert!(coming.announces("a/b"), "the next message");
+        assert!(is_message("h"));
     }
 }

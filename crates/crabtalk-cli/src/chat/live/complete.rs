@@ -52,16 +52,9 @@ pub(super) struct Completion {
     pub(super) is_complete: bool,
 }
 
-/// The folders in which names are resolved.
-#[derive(Clone, Copy)]
-pub(super) struct Places<'a> {
-    pub(super) cwd: &'a Path,
-    pub(super) tree: &'a Tree,
-}
-
 impl Known {
     /// The completions of the text before the cursor.
-    pub(super) fn complete(&self, before: &str, places: Places<'_>) -> Option<Completion> {
+    pub(super) fn complete(&self, before: &str, cwd: &Path, tree: &Tree) -> Option<Completion> {
         let from = match reference(before) {
             Some(from) => from,
             None => before.rfind(char::is_whitespace).map_or(0, |at| {
@@ -72,7 +65,7 @@ impl Known {
         let (candidates, is_complete) = if from == 0 && word.starts_with('/') {
             (self.commands(&word[1..]), self.is_command(&word[1..]))
         } else if word.starts_with('@') && reference(before).is_some() {
-            self.references(word, from, places)
+            self.references(word, from, cwd, tree)
         } else {
             let offered = self.arguments(before[..from].trim())?;
             let is_complete = word.is_empty() || offered.iter().any(|name| name == word);
@@ -123,7 +116,13 @@ impl Known {
     }
 
     /// The completions of `@word`, and whether the word is known.
-    fn references(&self, word: &str, from: usize, places: Places<'_>) -> (Vec<Candidate>, bool) {
+    fn references(
+        &self,
+        word: &str,
+        from: usize,
+        cwd: &Path,
+        tree: &Tree,
+    ) -> (Vec<Candidate>, bool) {
         let quoted = word.starts_with(QUOTED);
         let path = word.trim_start_matches('@').trim_start_matches('"');
         let mut found = match from {
@@ -134,13 +133,13 @@ impl Known {
         let listed = path.starts_with(['.', '/']) || path.contains("/.");
         let mut files = match listed {
             true => Vec::new(),
-            false => in_tree(path, places.tree),
+            false => in_tree(path, tree),
         };
         if files.is_empty() {
-            files = in_folder(path, places.cwd);
+            files = in_folder(path, cwd);
         }
         found.extend(files);
-        let is_known = !quoted && references::is_known(path, &self.agents, places.cwd);
+        let is_known = !quoted && references::is_known(path, &self.agents, cwd);
         (found, path.is_empty() || is_known)
     }
 }
@@ -244,8 +243,7 @@ mod tests {
     /// The completions of a text, with the byte offset of the word, and a mark if the word
     /// is complete.
     fn texts(before: &str, cwd: &Path, tree: &Tree) -> String {
-        let places = Places { cwd, tree };
-        let Some(found) = known().complete(before, places) else {
+        let Some(found) = known().complete(before, cwd, tree) else {
             return String::new();
         };
         let texts: Vec<_> = found.candidates.iter().map(|c| c.text.trim_end()).collect();
@@ -271,13 +269,13 @@ mod tests {
             let found = texts(before, Path::new("/"), &Tree::default());
             assert_eq!(found, want, "{before}");
         }
-        let places = Places {
-            cwd: Path::new("/"),
-            tree: &Tree::default(),
+        let complete = |word| {
+            let (root, tree) = (Path::new("/"), Tree::default());
+            known().complete(word, root, &tree).unwrap()
         };
-        let all = known().complete("/", places).unwrap();
+        let all = complete("/");
         assert_eq!(all.candidates.len(), COMMANDS.len() + 1);
-        let runs = |word| known().complete(word, places).unwrap().candidates[0].runs;
+        let runs = |word| complete(word).candidates[0].runs;
         assert!(runs("/comp") && !runs("/cpct") && !runs("/titl"));
     }
 

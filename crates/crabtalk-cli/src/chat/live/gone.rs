@@ -4,20 +4,15 @@
 //! only sending a message, or Enter with held messages, starts the daemon, since it may have been
 //! stopped on purpose.
 
-use super::{Live, Runs};
-use crabtalk_client::{Client, Error, Starter};
+use super::Live;
+use crabtalk_client::{Error, Starter};
 use crabtalk_proto::StreamMsg;
-
-/// A message held for the daemon.
-pub(super) struct Held {
-    request: StreamMsg,
-    said: String,
-}
 
 /// The held messages.
 #[derive(Default)]
 pub(super) struct Gone {
-    held: Vec<Held>,
+    /// Requests with the typed text.
+    held: Vec<(StreamMsg, String)>,
     /// Whether a daemon is being started.
     starts: bool,
 }
@@ -25,14 +20,7 @@ pub(super) struct Gone {
 impl Gone {
     /// The texts of held messages.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &str> {
-        self.held.iter().map(|held| held.said.as_str())
-    }
-
-    /// Sends the held messages in order.
-    fn send(&mut self, client: &Client, runs: &mut Runs) {
-        for Held { request, said } in self.held.drain(..) {
-            runs.send(client, request, said);
-        }
+        self.held.iter().map(|(_, said)| said.as_str())
     }
 }
 
@@ -65,7 +53,7 @@ impl Live<'_> {
 
     /// Holds a message and starts a daemon.
     pub(super) fn hold(&mut self, request: StreamMsg, said: String) {
-        self.gone.held.push(Held { request, said });
+        self.gone.held.push((request, said));
         self.start();
     }
 
@@ -95,7 +83,9 @@ impl Live<'_> {
         match outcome {
             Ok(()) => {
                 self.since = std::time::Instant::now();
-                self.gone.send(&self.client, &mut self.runs);
+                for (request, said) in self.gone.held.drain(..) {
+                    self.runs.send(&self.client, request, said);
+                }
             }
             Err(error) => self.not_started(&error.to_string()),
         }
@@ -103,7 +93,7 @@ impl Live<'_> {
 
     fn not_started(&mut self, why: &str) {
         self.transcript.problem(why);
-        let said: Vec<String> = self.gone.held.drain(..).map(|held| held.said).collect();
+        let said: Vec<String> = self.gone.held.drain(..).map(|(_, said)| said).collect();
         if !said.is_empty() {
             self.put_back(&said.join("\n"));
         }

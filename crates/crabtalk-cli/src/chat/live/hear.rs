@@ -8,7 +8,6 @@ use super::runs::Next;
 use super::steers::Known;
 use super::transcript::MARGIN;
 use crate::chat::message;
-use crate::shown::Shown;
 use crate::text::{counted, summary};
 use crabtalk_client::{Error, Replied, RunNews, WatchNews};
 use crabtalk_proto::{
@@ -379,11 +378,10 @@ impl Live<'_> {
         self.steers.remove(text);
         let gone = matches!(error, Error::NoDaemon(_)) && self.is_gone();
         match error.code() {
-            Some(code::NOT_FOUND) => {
-                self.send(text.to_owned(), None, Shown::default(), text.to_owned());
+            // Without a daemon, the message is held until one runs.
+            code if code == Some(code::NOT_FOUND) || code.is_none() && gone => {
+                self.send(text.to_owned(), None, Vec::new(), text.to_owned());
             }
-            // The message is held until a daemon runs.
-            None if gone => self.send(text.to_owned(), None, Shown::default(), text.to_owned()),
             _ => {
                 self.transcript.problem(&error.to_string());
                 self.put_back(text);

@@ -12,31 +12,23 @@ pub(super) enum Heard {
 /// The lost connections and their errors.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
-    run: Option<String>,
-    rest: Option<String>,
+    lost: [Option<String>; 2],
     said: bool,
 }
 
 impl Outage {
-    fn of(&mut self, heard: Heard) -> &mut Option<String> {
-        match heard {
-            Heard::Run => &mut self.run,
-            Heard::Rest => &mut self.rest,
-        }
-    }
-
     /// The error of a lost connection.
     pub(super) fn why(&self) -> Option<&str> {
-        self.run.as_deref().or(self.rest.as_deref())
+        self.lost.iter().flatten().next().map(String::as_str)
     }
 
     pub(super) fn lost(&mut self, heard: Heard, why: String) {
-        *self.of(heard) = Some(why);
+        self.lost[heard as usize] = Some(why);
     }
 
     /// Records that a connection is restored; returns whether to report it.
     pub(super) fn back(&mut self, heard: Heard) -> bool {
-        let say = self.of(heard).is_some() && !self.said;
+        let say = self.lost[heard as usize].is_some() && !self.said;
         self.said |= say;
         self.over(heard);
         say
@@ -44,7 +36,7 @@ impl Outage {
 
     /// Records that a connection is no longer needed.
     pub(super) fn over(&mut self, heard: Heard) {
-        *self.of(heard) = None;
+        self.lost[heard as usize] = None;
         self.said &= self.why().is_some();
     }
 }

@@ -4,7 +4,7 @@
 //! their text; Enter inserts a row only if it was selected or the word is incomplete.
 
 use super::Live;
-use super::complete::{Candidate, Completion, Places};
+use super::complete::{Candidate, Completion};
 use super::transcript::MARGIN;
 use super::tree::MAX_PATHS;
 use crabtalk_render::{Line, shorten, theme};
@@ -131,12 +131,9 @@ impl Live<'_> {
             self.popup = None;
             return;
         }
-        let places = Places {
-            cwd: &self.cwd,
-            tree: &self.tree,
-        };
         let before = self.composer.before_cursor();
-        let found = self.learned.known.complete(before, places);
+        let known = &self.learned.known;
+        let found = known.complete(before, &self.cwd, &self.tree);
         self.popup = found.map(|found| Popup {
             is_cut: self.tree.is_cut && found.candidates.iter().any(Candidate::is_file),
             found,

@@ -5,8 +5,7 @@ use super::slash::Meaning;
 use super::{Go, Live};
 use crate::chat::message::{Message, message};
 use crate::error::Error;
-use crate::shown::Shown;
-use crabtalk_proto::{SteerSessionMsg, StreamMsg};
+use crabtalk_proto::{Image, SteerSessionMsg, StreamMsg};
 use std::time::Instant;
 
 impl Live<'_> {
@@ -54,18 +53,18 @@ impl Live<'_> {
     }
 
     fn say(&mut self, text: &str, queue: bool) {
-        self.coming.sent();
+        self.is_announced = false;
         let said = std::mem::take(&mut self.shown);
         let Message {
             content,
             guest,
-            shown,
+            images,
             notes,
         } = message(text, &self.learned.known.agents, &self.cwd, &said);
         for note in notes {
             self.transcript.note(&note);
         }
-        let shows = !shown.images.is_empty();
+        let shows = !images.is_empty();
         if self.runs.is_running() && !queue && shows {
             self.transcript
                 .note("messages with images wait for the end of the run");
@@ -81,7 +80,7 @@ impl Live<'_> {
             return self.request(request, move |live, answer| live.steered(&content, answer));
         }
         let is_held = self.is_gone();
-        self.send(content, guest, shown, text.to_owned());
+        self.send(content, guest, images, text.to_owned());
         if !is_held && !said.is_empty() {
             self.runs.keep_outputs(said);
         }
@@ -92,7 +91,7 @@ impl Live<'_> {
         &mut self,
         content: String,
         guest: Option<String>,
-        shown: Shown,
+        images: Vec<Image>,
         said: String,
     ) {
         let request = StreamMsg {
@@ -104,7 +103,7 @@ impl Live<'_> {
                 Err(error) => return self.transcript.problem(&error.to_string()),
             },
             guest,
-            images: shown.images,
+            images,
             model: self.model.wire(),
             mode: self.mode.wire(),
             ..StreamMsg::default()
