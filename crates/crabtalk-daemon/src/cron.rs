@@ -190,21 +190,17 @@ impl Cron {
         .await
     }
 
-    /// All entries, and the invalid ones in the file.
-    pub(crate) async fn list(&self) -> Result<(Vec<Listed>, Vec<Finding>), Error> {
+    /// All entries, the invalid ones in the file, and the error of a file that is not in force.
+    pub(crate) async fn list(&self) -> Result<(Vec<Listed>, Vec<Finding>, Option<String>), Error> {
         self.0
             .with(|_, state| {
                 let open = state.opened();
                 let ids: Vec<u64> = open.engine.entries().map(|entry| entry.id).collect();
                 let listed = ids.into_iter().map(|id| state.listed(id));
-                Ok((listed.collect::<Result<_, _>>()?, state.findings.clone()))
+                let listed = listed.collect::<Result<_, _>>()?;
+                Ok((listed, state.findings.clone(), state.broken.clone()))
             })
             .await
-    }
-
-    /// The error of the present file, if it is not in force.
-    pub(crate) async fn problem(&self) -> Result<Option<String>, Error> {
-        self.0.with(|_, state| Ok(state.broken.clone())).await
     }
 
     /// Runs and skipped due times, latest first.

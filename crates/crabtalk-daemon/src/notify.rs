@@ -149,7 +149,8 @@ impl Notifier {
             ("CRABTALK_TITLE", &notice.title),
             ("CRABTALK_TEXT", &notice.text),
         ] {
-            environment.push((name.into(), without_nul(value).into()));
+            // An environment variable cannot contain NUL.
+            environment.push((name.into(), value.replace('\0', " ").into()));
         }
         let command = Command {
             run: Run::Shell(command.to_owned()),
@@ -197,9 +198,4 @@ async fn discard(stream: Option<Receiver>) {
     if let Some(mut stream) = stream {
         let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
     }
-}
-
-/// Replaces NUL, which an environment variable cannot contain.
-fn without_nul(text: &str) -> String {
-    text.replace('\0', " ")
 }

@@ -22,7 +22,7 @@ pub(crate) enum OnFailure {
     EndDaemon,
     /// The service restarts after a pause, which grows with each failure.
     Restart,
-    /// The service stays off until the daemon restarts.
+    /// The service stays off until the daemon restarts. It returns when its work is done.
     StayOff,
 }
 
@@ -37,24 +37,6 @@ impl OnFailure {
     }
 }
 
-/// The policy for a service at shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OnStop {
-    /// The service is dropped at its next await.
-    Drop,
-    /// The service ends after its token is cancelled, within the shutdown's deadline.
-    Drain,
-}
-
-/// The intended duration of a service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Span {
-    /// As long as the daemon; returning is a failure.
-    Lasting,
-    /// Until its work is done.
-    Once,
-}
-
 type Body = Box<dyn FnMut(CancellationToken) -> BoxFuture<'static, anyhow::Result<()>> + Send>;
 
 /// A long task before its start.
@@ -65,8 +47,9 @@ pub(crate) struct Service {
     name: &'static str,
     owner: &'static str,
     on_failure: OnFailure,
-    on_stop: OnStop,
-    span: Span,
+    /// Whether it ends after its token is cancelled, within the shutdown's deadline, instead of
+    /// being dropped at its next await.
+    is_drained: bool,
     body: Body,
 }
 
@@ -96,8 +79,8 @@ impl Service {
         Self::new(name, owner, OnFailure::Restart, Box::new(body))
     }
 
-    /// Creates a service that stays off after a failure.
-    pub(crate) fn optional<F>(
+    /// Creates a service that returns when its work is done, and stays off after a failure.
+    pub(crate) fn once<F>(
         name: &'static str,
         owner: &'static str,
         body: impl FnOnce(CancellationToken) -> F + Send + 'static,
@@ -113,21 +96,14 @@ impl Service {
             name,
             owner,
             on_failure,
-            on_stop: OnStop::Drop,
-            span: Span::Lasting,
+            is_drained: false,
             body,
         }
     }
 
-    /// Declares that the service returns when its work is done.
-    pub(crate) fn once(mut self) -> Self {
-        self.span = Span::Once;
-        self
-    }
-
     /// Declares that the service ends after its token is cancelled, instead of being dropped.
     pub(crate) fn draining(mut self) -> Self {
-        self.on_stop = OnStop::Drain;
+        self.is_drained = true;
         self
     }
 }
@@ -278,11 +254,6 @@ impl Board {
     fn failed(&self, error: &str) {
         let cut = error.floor_char_boundary(MAX_ERROR_BYTES);
         self.change(|row| error[..cut].clone_into(&mut row.last_error));
-    }
-
-    fn starts_again(&self) {
-        self.change(|row| row.restarts += 1);
-        self.is_now(State::Running);
     }
 
     /// Ends the daemon. The first error is reported.

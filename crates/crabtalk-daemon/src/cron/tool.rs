@@ -83,7 +83,7 @@ impl ScheduleTool {
 
     /// The entries that the agent created in this conversation.
     async fn own(&self, call: &Invocation) -> Result<Vec<Listed>, String> {
-        let (mut all, _) = self.cron.list().await.map_err(|error| error.to_string())?;
+        let (mut all, ..) = self.cron.list().await.map_err(|error| error.to_string())?;
         all.retain(|listed| listed.entry.draft.by_agent && listed.entry.key == call.key);
         Ok(all)
     }
@@ -148,7 +148,7 @@ impl ScheduleTool {
             .cron
             .list()
             .await
-            .map(|(all, _)| all)
+            .map(|(all, ..)| all)
             .unwrap_or_default();
         let found = listed.iter().find(|listed| listed.entry.id == id);
         found.map_or(self.settings.config().limits.chain_depth, |listed| {

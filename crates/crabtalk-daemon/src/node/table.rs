@@ -45,7 +45,7 @@ fn interrupted_runs(node: Arc<Node>) -> Service {
         Ok(())
     };
     // The first service, so that clients find the run when they attach.
-    Service::optional("interrupted-runs", "runtime", body).once()
+    Service::once("interrupted-runs", "runtime", body)
 }
 
 /// Logs ignored skills with the reasons.
@@ -54,7 +54,7 @@ fn skill_findings(node: Arc<Node>) -> Service {
         node.report_skills().await;
         Ok(())
     };
-    Service::optional("skill-findings", "skills", body).once()
+    Service::once("skill-findings", "skills", body)
 }
 
 /// Indexes archives for recall while the daemon is idle.

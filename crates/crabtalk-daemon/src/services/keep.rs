@@ -1,6 +1,6 @@
 //! Supervises one service: runs it and applies its policies.
 
-use super::{Board, OnFailure, OnStop, Service, Span, State};
+use super::{Board, OnFailure, Service, State};
 use futures_util::FutureExt;
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -59,7 +59,8 @@ pub(super) async fn keep(mut service: Service, board: Board) {
             () = tokio::time::sleep(pause) => {}
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
-        board.starts_again();
+        board.change(|row| row.restarts += 1);
+        board.is_now(State::Running);
     }
 }
 
@@ -67,9 +68,9 @@ pub(super) async fn keep(mut service: Service, board: Board) {
 async fn run(service: &mut Service, board: &Board) -> Ending {
     let token = board.stop().clone();
     let body = AssertUnwindSafe(async { (service.body)(token).await }).catch_unwind();
-    let ended = match service.on_stop {
-        OnStop::Drain => body.await,
-        OnStop::Drop => tokio::select! {
+    let ended = match service.is_drained {
+        true => body.await,
+        false => tokio::select! {
             biased;
             () = board.stop().cancelled() => return Ending::Stopped,
             ended = body => ended,
@@ -79,7 +80,7 @@ async fn run(service: &mut Service, board: &Board) -> Ending {
         Err(panic) => Ending::Failed(format!("it panicked: {}", panic_text(&*panic))),
         Ok(Err(error)) => Ending::Failed(format!("{error:#}")),
         Ok(Ok(())) if board.stop().is_cancelled() => Ending::Stopped,
-        Ok(Ok(())) if service.span == Span::Once => Ending::Done,
+        Ok(Ok(())) if service.on_failure == OnFailure::StayOff => Ending::Done,
         Ok(Ok(())) => Ending::Failed("it returned before the daemon's end".into()),
     }
 }

@@ -126,7 +126,7 @@ async fn a_vital_service_that_returns_or_panics_ends_the_daemon_too() {
 #[tokio::test(start_paused = true)]
 async fn an_optional_service_that_fails_stays_off_and_others_go_on() {
     let services = services();
-    services.start(Service::optional("luxury", "tests", |_| async {
+    services.start(Service::once("luxury", "tests", |_| async {
         Err(anyhow::anyhow!("too dear"))
     }));
     services.start(Service::restarted("other", "tests", |_| {
@@ -142,8 +142,7 @@ async fn an_optional_service_that_fails_stays_off_and_others_go_on() {
 #[tokio::test(start_paused = true)]
 async fn a_service_that_is_for_once_is_done() {
     let services = services();
-    let once = Service::optional("errand", "tests", |_| async { Ok(()) }).once();
-    services.start(once);
+    services.start(Service::once("errand", "tests", |_| async { Ok(()) }));
     until(&services, "errand", |row| row.state == State::Done).await;
 }
 
@@ -178,7 +177,7 @@ async fn a_stop_drops_what_may_be_dropped_and_waits_for_what_drains() {
 #[tokio::test(start_paused = true)]
 async fn a_long_error_is_cut_for_status() {
     let services = services();
-    services.start(Service::optional("wordy", "tests", |_| async {
+    services.start(Service::once("wordy", "tests", |_| async {
         Err(anyhow::anyhow!("é".repeat(MAX_ERROR_BYTES)))
     }));
     let row = until(&services, "wordy", |row| row.state == State::Failed).await;

@@ -133,7 +133,7 @@ impl Session {
         if self.reaches_everything() {
             return Ok(());
         }
-        let (listed, _) = self.node.cron.list().await?;
+        let (listed, ..) = self.node.cron.list().await?;
         let found = listed.iter().find(|listed| listed.entry.draft.id == id);
         match found.is_some_and(|listed| self.reaches_key(&listed.entry.key)) {
             true => Ok(()),
@@ -142,20 +142,18 @@ impl Session {
     }
 
     pub(super) async fn crons(&self, _: ListCronsMsg) -> Result<CronList, Error> {
-        let (listed, findings) = self.node.cron.list().await?;
+        let (listed, findings, problem) = self.node.cron.list().await?;
         let now = Timestamp::now();
         let reached = listed
             .iter()
             .filter(|listed| self.reaches_key(&listed.entry.key));
         let mut crons: Vec<CronInfo> = reached.map(|listed| self.told(info(listed, now))).collect();
+        let mut problems = Vec::new();
         if self.reaches_everything() {
             crons.extend(findings.into_iter().map(broken));
+            problems.extend(problem);
         }
         crons.sort_by_key(|cron| cron.id);
-        let problems = match self.reaches_everything() {
-            true => self.node.cron.problem().await?.into_iter().collect(),
-            false => Vec::new(),
-        };
         Ok(CronList { crons, problems })
     }
 
@@ -241,7 +239,7 @@ impl Session {
             });
         }
         // A skipped row contains only the number of its entry.
-        let (listed, _) = self.node.cron.list().await?;
+        let (listed, ..) = self.node.cron.list().await?;
         let entries = listed
             .iter()
             .filter(|listed| self.reaches_key(&listed.entry.key));
