@@ -12,6 +12,7 @@ use crabtalk_proto::{
 use std::collections::HashMap;
 use std::io;
 
+#[derive(Default)]
 pub(crate) struct View {
     /// Whether events are printed as JSON.
     json: bool,
@@ -29,10 +30,7 @@ impl View {
     pub(crate) fn new(json: bool) -> Self {
         Self {
             json,
-            calls: HashMap::new(),
-            todo: Todo::default(),
-            answer: String::new(),
-            waited: false,
+            ..Self::default()
         }
     }
 

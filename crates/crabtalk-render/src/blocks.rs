@@ -41,6 +41,7 @@ struct List {
     number: Option<u64>,
 }
 
+#[derive(Default)]
 pub(crate) struct Writer<'a> {
     source: &'a str,
     width: usize,
@@ -74,18 +75,9 @@ impl<'a> Writer<'a> {
         Self {
             source,
             width,
-            lines: Vec::new(),
-            prefixes: Vec::new(),
-            lists: Vec::new(),
             gap,
-            gap_depth: 0,
-            inline: Vec::new(),
-            styles: Vec::new(),
-            links: Vec::new(),
-            code: None,
-            html: false,
-            table: None,
             goes_on,
+            ..Self::default()
         }
     }
 

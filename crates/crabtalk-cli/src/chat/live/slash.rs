@@ -3,6 +3,7 @@
 //! Invariant: an unknown `/word` is an error that names the nearest command.
 
 use super::Live;
+use super::choice::Purpose;
 use super::complete::Known;
 use crate::chat::message::DEMONSTRATION;
 use crabtalk_config::nearest;
@@ -56,7 +57,8 @@ pub(super) static COMMANDS: &[Slash] = table! { live, words:
         => live.resume_command(words);
     "rewind" "[WORDS]" "return to one of your earlier messages (also Esc Esc)"
         => live.rewind_command(words);
-    "switch" "[WORDS]" "switch to another conversation or archive" => live.switch_command(words);
+    "switch" "[WORDS]" "switch to another conversation or archive"
+        => live.pick_place(Purpose::Switch, words);
     "topic" "[NAME]" "show the topic, or switch to one of this folder" => live.topic_command(words);
     "topics" "[WORDS]" "list the topics of this folder" => live.topics_command(words);
     "diff" "[RUN]" "show the file changes of a run" => live.changes_command("diff", words);

@@ -14,11 +14,6 @@ use std::path::PathBuf;
 const ARCHIVE_MESSAGES: u32 = 30;
 
 impl Live<'_> {
-    /// Handles `/switch`: opens the picker and requests its list.
-    pub(super) fn switch_command(&mut self, search: &str) {
-        self.pick_place(Purpose::Switch, search);
-    }
-
     /// Opens the picker and requests conversations and archives.
     pub(super) fn pick_place(&mut self, purpose: Purpose, search: &str) {
         self.picker = Some(Picker::new(purpose, search));
