@@ -367,10 +367,11 @@ impl Context {
     /// Prints an answer as JSON, or as text.
     pub(crate) fn print(&mut self, answer: &impl Serialize, text: &str) -> Result<(), Error> {
         let screen = &mut self.console.screen;
-        Ok(match self.global.json {
+        match self.global.json {
             true => screen.json(&json::of(answer))?,
             false => screen.line(text)?,
-        })
+        }
+        Ok(())
     }
 
     /// Reports success: `what` as JSON, or `said` as text.
