@@ -111,7 +111,7 @@ async fn failed_storage_of_an_approval_allows_nothing() {
     let error = refused.expect_err("not kept");
     assert_eq!(error.code(), 500);
     assert!(error.to_string().contains("no room on the disk"), "{error}");
-    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    assert!(rig.tools.called().is_empty());
     // The question stays, for an answer that can be kept.
     let once = rig.runtime.reply(&key(), None, "Allow once").await;
     once.expect("still pending");
@@ -134,7 +134,7 @@ async fn inbox_asks_are_denied_after_the_timeout() {
     );
     assert_eq!(started.elapsed().as_secs(), 86_400);
     assert!(rig.runtime.asks(None, None).is_empty());
-    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    assert!(rig.tools.called().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,10 +146,7 @@ async fn owners_asks_have_no_timeout() {
     tokio::time::sleep(Duration::from_secs(30 * 86_400)).await;
     assert_eq!(rig.runtime.asks(None, None).len(), 1);
     let log = rig.runtime.attach(&key()).expect("in flight");
-    rig.runtime
-        .reply(&key(), None, "yes")
-        .await
-        .expect("pending");
+    rig.reply("yes").await;
     let events = read(log.subscribe(0)).await;
     assert!(events.contains(&"result done".to_owned()), "{events:?}");
 }
@@ -187,10 +184,7 @@ async fn answers_without_id_reach_the_oldest_ask() {
         .collect();
     let second = rig.runtime.asks(None, None)[1].ask.id.clone();
     assert_eq!(details.len(), 2);
-    rig.runtime
-        .reply(&key(), None, "Deny: first")
-        .await
-        .expect("oldest");
+    rig.reply("Deny: first").await;
     let left = rig.runtime.asks(None, None);
     assert_eq!((left.len(), left[0].ask.id.as_str()), (1, second.as_str()));
     rig.runtime
@@ -234,7 +228,7 @@ async fn allow_always_stores_the_call_and_who_gave_it() {
         id: 1,
         by: String::new(),
     };
-    let events = read(rig.try_submit(request).expect("accepted")).await;
+    let events = rig.send(request).await;
     assert!(
         events.iter().any(|e| e.starts_with("result! denied")),
         "{events:?}"
@@ -305,7 +299,7 @@ async fn out_of_scope_tools_are_hidden_and_refused_after_reload() {
         assert!(events.contains(&refusal), "{events:?}");
     }
     assert_eq!(rig.runtime.violations(), 2);
-    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    assert!(rig.tools.called().is_empty());
     let offered: Vec<_> = rig.model.requests()[0]
         .tools
         .iter()
@@ -372,12 +366,9 @@ async fn allowed_calls_begin_after_the_sync() {
     let mut run = rig.submit("go");
     read_until(&mut run, "ask").await;
     rig.store.hold_syncs(true);
-    rig.runtime
-        .reply(&key(), None, "yes")
-        .await
-        .expect("pending");
+    rig.reply("yes").await;
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    assert!(rig.tools.called().is_empty());
 }

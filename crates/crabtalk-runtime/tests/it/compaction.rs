@@ -10,12 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn with_threshold(tokens: u64) -> Catalog {
-    let mut catalog = catalog();
-    let mut crab = agent("crab");
-    crab.compact_threshold = Some(tokens);
-    crab.max_iterations = 1000;
-    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
-    catalog
+    with_crab(|crab| {
+        crab.compact_threshold = Some(tokens);
+        crab.max_iterations = 1000;
+    })
 }
 
 fn is_compaction(request: &Request) -> bool {
@@ -49,12 +47,12 @@ async fn repeated_compaction_keeps_the_question() {
     });
     let rig = rig_on(model, MemoryStore::default(), with_threshold(6_000));
     let events = rig.run("please count the crabs").await;
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
     let compactions = events.iter().filter(|e| *e == "compacted").count();
     assert!(compactions >= 10, "{compactions}");
     // It is an event, not text of the agent.
     assert!(!events.iter().any(|e| e == "[context compacted]"));
-    assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 400);
+    assert_eq!(rig.tools.called().len(), 400);
     let largest = rig.model.requests().iter().map(|r| r.history.len()).max();
     assert!(largest < Some(200), "{largest:?}");
     rig.model_was_content();
@@ -95,8 +93,8 @@ async fn resumed_compacted_runs_call_no_tool_twice() {
     };
     let events = read(attached).await;
     assert_eq!(events[..2], ["start crab 2", "interrupted 1"]);
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
-    assert_eq!(second.tools.called.lock().expect("not poisoned").len(), 5);
+    assert_eq!(last(&events), "end 0");
+    assert_eq!(second.tools.called().len(), 5);
     let lines = second.lines();
     assert_eq!(
         lines
@@ -124,7 +122,7 @@ async fn bad_summaries_change_nothing_and_are_reported() {
             events.iter().any(|e| e.starts_with("not compacted")),
             "{events:?}"
         );
-        assert_eq!(events.last().map(String::as_str), Some("end 0"));
+        assert_eq!(last(&events), "end 0");
         assert!(!rig.lines().iter().any(|l| l.starts_with("compact")));
         // One retry, and then it backs off for the rest of this short run.
         let tries = rig
@@ -153,7 +151,7 @@ async fn too_long_requests_compact_once_and_continue() {
     let rig = rig_on(model, MemoryStore::default(), catalog());
     let events = rig.run("go").await;
     assert!(events.contains(&"compacted".to_owned()), "{events:?}");
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
     rig.model_was_content();
 }
 
@@ -186,7 +184,7 @@ async fn histories_above_the_window_are_summarised_in_pieces() {
     for _ in 0..5 {
         rig1.run(&"y".repeat(3_000)).await;
     }
-    let summary = rig1.runtime.compact(&key(), None).await.expect("compacted");
+    let summary = rig1.compact().await;
     assert!(summary.starts_with("Part done."));
     let requests = rig1.model.requests();
     let pieces = requests.iter().filter(|r| r.closing.is_some());
@@ -205,7 +203,7 @@ async fn content_cannot_imitate_guests_in_summaries() {
     for _ in 0..5 {
         rig.run(&"y".repeat(3_000)).await;
     }
-    rig.runtime.compact(&key(), None).await.expect("compacted");
+    rig.compact().await;
     let requests = rig.model.requests();
     let behind_one = |m: &&Message| m.content.contains("Part done.");
     let told: Vec<_> = requests
@@ -239,7 +237,7 @@ async fn underestimated_text_is_summarised_in_smaller_pieces() {
     for _ in 0..8 {
         rig.run(&"y".repeat(4_000)).await;
     }
-    let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
+    let summary = rig.compact().await;
     assert!(summary.starts_with("Part done."));
 }
 
@@ -295,16 +293,6 @@ async fn compaction_on_demand_returns_the_summary() {
 }
 
 #[tokio::test]
-async fn compaction_keeps_names_of_guests() {
-    let rig = rig(vec![Reply::text("I am ada"), Reply::text("Ada came by.")]);
-    let mut guest = crabtalk_runtime::RunRequest::new(key(), "ada?");
-    guest.guest = Some("ada".into());
-    read(rig.try_submit(guest).expect("accepted")).await;
-    rig.runtime.compact(&key(), None).await.expect("compacted");
-    assert!(rig.lines().contains(&"assistant<ada>: I am ada".to_owned()));
-}
-
-#[tokio::test]
 async fn images_are_notes_in_summaries_and_stay_in_archives() {
     let rig = rig(vec![
         Reply::tool("echo", json!({"text": "a chart", "images": 2})),
@@ -313,8 +301,8 @@ async fn images_are_notes_in_summaries_and_stay_in_archives() {
         Reply::text("again"),
     ]);
     let events = rig.run("look").await;
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
-    rig.runtime.compact(&key(), None).await.expect("compacted");
+    assert_eq!(last(&events), "end 0");
+    rig.compact().await;
     rig.run("more").await;
     let requests = rig.model.requests();
     let shown = |at: usize| -> usize { requests[at].messages().map(|m| m.images.len()).sum() };

@@ -75,16 +75,16 @@ async fn repeated_compaction_calls_no_model() {
     let rig = rig(replies.to_vec());
     rig.run("hello").await;
     for _ in 0..2 {
-        let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
+        let summary = rig.compact().await;
         assert_eq!(summary, "They greeted.");
     }
     let rig2 = rig_on(ScriptedModel::new(vec![]), rig.store.snapshot(), catalog());
-    let summary = rig2.runtime.compact(&key(), None).await.expect("as before");
+    let summary = rig2.compact().await;
     assert_eq!(summary, "They greeted.");
     assert_eq!(rig.model.requests().len(), 2);
     // New messages are summarised.
     rig.run("until tomorrow").await;
-    let summary = rig.runtime.compact(&key(), None).await.expect("compacted");
+    let summary = rig.compact().await;
     assert_eq!(summary, "They parted.");
 }
 
@@ -133,7 +133,7 @@ async fn unfinished_todo_lists_survive_compactions() {
         "{events:?}"
     );
     let kept = "\n\nThe todo list as it stands:\n[x] read\n[>] write";
-    let compact = async || rig.runtime.compact(&key(), None).await.expect("compacted");
+    let compact = async || rig.compact().await;
     assert_eq!(compact().await, format!("Work began.{kept}"));
     rig.run("and?").await;
     assert_eq!(

@@ -60,7 +60,7 @@ async fn context_shrinks_with_compaction_and_survives_restarts() {
     let model = ScriptedModel::new(replies).with_context_limit(4_000);
     let rig = rig_on(model, MemoryStore::default(), catalog());
     assert_eq!(end(rig.submit("go")).await, known(3_010));
-    rig.runtime.compact(&key(), None).await.expect("compacted");
+    rig.compact().await;
     let now = listed(&rig).expect("it is known");
     assert!(now.used > 0 && now.used < 100, "{now:?}");
     assert_eq!(now.window, Some(4_000));

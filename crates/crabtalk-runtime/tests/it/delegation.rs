@@ -97,7 +97,7 @@ async fn only_agents_with_members_have_delegate() {
     rig.run("hi").await;
     let bob = ConversationKey::new("bob", "user").expect("valid");
     let request = RunRequest::new(bob, "hi");
-    read(rig.try_submit(request).expect("accepted")).await;
+    rig.send(request).await;
     let requests = rig.model.requests();
     let delegate = |n: usize| requests[n].tools.iter().find(|t| t.name == "delegate");
     let described = &delegate(0).expect("crab has members").description;
@@ -142,7 +142,7 @@ async fn failures_are_results_of_their_members() {
         );
     }
     assert_eq!(rig.runtime.violations(), 2);
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
 }
 
 #[tokio::test]
@@ -183,14 +183,11 @@ async fn kill_of_the_root_ends_all_members() {
         .filter_map(|key| rig.runtime.attach(key))
         .collect();
     rig.runtime.kill(&key()).expect("in flight");
-    assert_eq!(
-        read(run).await.last().map(String::as_str),
-        Some("end 499 cancelled")
-    );
+    assert_eq!(last(&read(run).await), "end 499 cancelled");
     rig.tools.until_waiting(0).await;
     for log in logs {
         let events = read(log.subscribe_to_end()).await;
-        assert_eq!(events.last().map(String::as_str), Some("end 499 cancelled"));
+        assert_eq!(last(&events), "end 499 cancelled");
     }
     assert_eq!(rig.runtime.load().1, 0);
 }
@@ -259,16 +256,10 @@ async fn members_asks_appear_at_the_root() {
     assert_eq!(pending.len(), 1);
     assert!(rig.runtime.asks(Some("bob"), None).is_empty());
     // Without an id: it was shown in this conversation's stream.
-    rig.runtime
-        .reply(&key(), None, "yes")
-        .await
-        .expect("pending");
+    rig.reply("yes").await;
     read_until(&mut run, "ask Colour?").await;
-    rig.runtime
-        .reply(&key(), None, "red")
-        .await
-        .expect("pending");
-    assert_eq!(read(run).await.last().map(String::as_str), Some("end 0"));
+    rig.reply("red").await;
+    assert_eq!(last(&read(run).await), "end 0");
     let bob = rig.store.lines(&member("bob", 2));
     assert!(bob.contains(&"tool: done".to_owned()), "{bob:?}");
     assert!(
@@ -296,7 +287,7 @@ async fn members_have_the_authority_of_the_root() {
         id: 1,
         by: String::new(),
     };
-    let events = read(rig.try_submit(request).expect("accepted")).await;
+    let events = rig.send(request).await;
     assert!(
         result(&events)[0]["answer"].to_string().contains("denied"),
         "{events:?}"
@@ -339,15 +330,17 @@ async fn members_have_the_authority_of_the_root() {
 #[tokio::test]
 async fn members_get_no_folder_beyond_the_parents() {
     let cases = [
-        ("sub", None, Some("/w/sub")),
-        (".", None, Some("/w")),
-        ("/w/sub", None, Some("/w/sub")),
-        ("..", Some("is not below"), None),
-        ("/etc", Some("is not below"), None),
-        ("~/.ssh", Some("is not below"), None),
-        ("link", Some("is not below"), None),
+        ("/w", "sub", None, Some("/w/sub")),
+        ("/w", ".", None, Some("/w")),
+        ("/w", "/w/sub", None, Some("/w/sub")),
+        ("/w", "..", Some("is not below"), None),
+        ("/w", "/etc", Some("is not below"), None),
+        ("/w", "~/.ssh", Some("is not below"), None),
+        ("/w", "link", Some("is not below"), None),
+        // The run's folder has been replaced by a link.
+        ("/moved", ".", Some("is not below"), None),
     ];
-    for (cwd, error, works_in) in cases {
+    for (folder, cwd, error, works_in) in cases {
         let tasks = json!({"tasks": [{"agent": "bob", "task": "leaf", "cwd": cwd}]});
         let model = ScriptedModel::new(vec![
             Reply::tool("delegate", tasks),
@@ -360,13 +353,13 @@ async fn members_get_no_folder_beyond_the_parents() {
                 "/w/sub" => Some("/w/sub".into()),
                 "/w/.." => Some("/".into()),
                 "/w/link" => Some("/etc".into()),
-                "/etc" => Some("/etc".into()),
+                "/etc" | "/moved" | "/moved/." => Some("/etc".into()),
                 _ => None,
             }
         });
         let mut request = RunRequest::new(key(), "go");
-        request.cwd = Some("/w".into());
-        let events = read(rig.try_submit(request).expect("accepted")).await;
+        request.cwd = Some(folder.into());
+        let events = rig.send(request).await;
         let result = result(&events);
         match error {
             Some(error) => assert!(
@@ -384,24 +377,6 @@ async fn members_get_no_folder_beyond_the_parents() {
 }
 
 #[tokio::test]
-async fn replaced_folders_do_not_move_members() {
-    let tasks = json!({"tasks": [{"agent": "bob", "task": "leaf", "cwd": "."}]});
-    let model = ScriptedModel::new(vec![Reply::tool("delegate", tasks), Reply::text("done")]);
-    // The run's folder /w has been replaced by a link.
-    let rig = rig_resolving(model, MemoryStore::default(), team(), |path| {
-        path.starts_with("/w").then(|| "/keys".into())
-    });
-    let mut request = RunRequest::new(key(), "go");
-    request.cwd = Some("/w".into());
-    let events = read(rig.try_submit(request).expect("accepted")).await;
-    let result = result(&events);
-    assert!(
-        result[0]["error"].to_string().contains("is not below"),
-        "{result}"
-    );
-}
-
-#[tokio::test]
 async fn members_can_be_steered() {
     let rig = team_rig(|last| match last {
         "go" => send(&[("bob", "leaf")]),
@@ -414,14 +389,11 @@ async fn members_can_be_steered() {
         .steer(&member("bob", 1), "left".into())
         .await
         .expect("running");
-    rig.runtime
-        .steer(&key(), "right".into())
-        .await
-        .expect("running");
+    rig.steer("right").await;
     rig.tools.release.notify_waiters();
     let events = read_until(&mut run, "steered right").await;
     assert_eq!(result(&events)[0]["answer"], "heard left");
-    assert_eq!(read(run).await.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&read(run).await), "end 0");
 }
 
 #[tokio::test]
@@ -451,10 +423,7 @@ async fn member_events_name_the_root_run_and_its_tokens() {
     let mut watch = rig.runtime.watch();
     let mut run = rig.submit("go");
     read_until(&mut run, "ask Colour?").await;
-    rig.runtime
-        .reply(&key(), None, "red")
-        .await
-        .expect("pending");
+    rig.reply("red").await;
     read(run).await;
     let (mut asked, mut spent) = (0, Vec::new());
     loop {

@@ -8,12 +8,6 @@ use crabtalk_testkit::{HeardEnds, MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
 use std::time::Duration;
 
-fn resuming() -> Catalog {
-    let mut catalog = catalog();
-    catalog.resume = true;
-    catalog
-}
-
 fn cron() -> Origin {
     Origin::Cron {
         id: 7,
@@ -51,7 +45,7 @@ async fn ends_have_key_origin_and_outcome() {
         ..Usage::default()
     };
     let rig = rig(vec![Reply::text("done").usage(usage)]);
-    read(rig.try_submit(request("go", "r1")).expect("accepted")).await;
+    rig.send(request("go", "r1")).await;
     let ended = rig.ends.all().pop().expect("it was told");
     assert_eq!(*ended.key, key());
     assert_eq!(ended.speaker, "crab");
@@ -189,10 +183,7 @@ async fn runs_fail_if_their_end_cannot_be_written() {
     rig.store.fail_after(Some(2));
     let events = rig.run("go").await;
     assert!(events.contains(&"hello".to_owned()), "{events:?}");
-    assert!(
-        events.last().is_some_and(|end| end.starts_with("end 500")),
-        "{events:?}"
-    );
+    assert!(last(&events).starts_with("end 500"), "{events:?}");
     assert_eq!(rig.ends.lines(), ["(crab, user) 1 500"]);
 }
 
@@ -201,7 +192,7 @@ async fn slow_listeners_delay_the_end_briefly() {
     let rig = rig(vec![Reply::text("hello"), Reply::text("again")]);
     rig.ends.hang(true);
     let events = rig.run("go").await;
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
     let mut next = rig.submit("next");
     let waits = tokio::time::timeout(Duration::from_secs(60), next.next()).await;
     assert!(waits.is_err(), "the next run waits until the end is heard");
@@ -229,19 +220,14 @@ async fn panicking_listeners_do_not_affect_others() {
         vec![std::sync::Arc::new(Panics), heard.clone()],
     );
     let events = rig.run("go").await;
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
     assert_eq!(heard.lines(), ["(crab, user) 1 0"]);
 }
 
 /// Members' runs have ends with their origin.
 #[tokio::test]
 async fn ends_of_members_name_the_parent() {
-    let mut catalog = catalog();
-    let mut crab = agent("crab");
-    crab.scope.members = vec!["ada".into()];
-    catalog
-        .agents
-        .insert(crab.name.clone(), std::sync::Arc::new(crab));
+    let catalog = with_crab(|crab| crab.scope.members = vec!["ada".into()]);
     let tasks = json!({"tasks": [{"agent": "ada", "task": "look"}]});
     let model = ScriptedModel::new(vec![
         Reply::tool("delegate", tasks),

@@ -31,13 +31,7 @@ async fn expected_messages_warm_the_model_of_the_run() {
     rig.runtime.expect("ada", Some("chosen")).expect("an agent");
     let told = rig.model.expected();
     assert_eq!(told, ["scripted", "scripted", "own", "chosen"]);
-}
-
-#[tokio::test]
-async fn expected_messages_create_nothing() {
-    let rig = rig_of(|_| ());
-    rig.runtime.expect("crab", None).expect("an agent");
-    assert_eq!(rig.model.expected(), ["scripted"]);
+    // Nothing is created.
     assert!(rig.model.requests().is_empty());
     assert!(rig.runtime.attach(&key()).is_none());
     assert!(rig.store.list(None, None).await.expect("listed").is_empty());

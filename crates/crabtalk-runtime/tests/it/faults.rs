@@ -4,7 +4,7 @@
 use crate::rig::*;
 use crabtalk_domain::{AgentEvent, BoxFuture, ConversationKey, Hook};
 use crabtalk_gate::Disk;
-use crabtalk_runtime::{Catalog, Error, HubSubscription, RunRequest};
+use crabtalk_runtime::{Error, HubSubscription, RunRequest};
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -45,21 +45,12 @@ async fn panics_are_reported_once_to_all() {
     let rig = rig_with_hook(model, Arc::clone(&hook) as Arc<dyn Hook>);
     let watcher = rig.runtime.watch();
     let events = rig.run("go").await;
-    assert_eq!(events.last().map(String::as_str), Some(PANICKED));
+    assert_eq!(last(&events), PANICKED);
     let want = ["start crab 1", PANICKED];
     assert_eq!(told(watcher).await, want);
     assert_eq!(*hook.0.lock().expect("not poisoned"), want);
     assert_eq!(rig.ends.lines(), ["(crab, user) 1 500"]);
-    assert_eq!(
-        rig.lines().last().map(String::as_str),
-        Some("run 1 end 500")
-    );
-}
-
-fn resuming() -> Catalog {
-    let mut catalog = catalog();
-    catalog.resume = true;
-    catalog
+    assert_eq!(last(&rig.lines()), "run 1 end 500");
 }
 
 #[tokio::test]
@@ -111,7 +102,7 @@ async fn panics_outside_runs_fail_one_command() {
     assert_eq!(over.code(), 404);
     rig.store.panic_in_opens(false);
     let events = rig.run("go").await;
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
 }
 
 #[tokio::test]
@@ -150,7 +141,7 @@ async fn resumption_stops_after_three_crashes() {
         events.iter().any(|event| event.starts_with("interrupted")),
         "{events:?}"
     );
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
     rig.model_was_content();
 }
 
@@ -170,10 +161,7 @@ async fn opening_runs_can_be_killed_and_block_removal() {
     assert_eq!(error.code(), 409);
     rig.runtime.kill(&key()).expect("a run is in flight");
     rig.store.hold_opens(false);
-    assert_eq!(
-        read(run).await.last().map(String::as_str),
-        Some("end 499 cancelled")
-    );
+    assert_eq!(last(&read(run).await), "end 499 cancelled");
     assert_eq!(
         rig.lines(),
         ["run 1 start", "user: hi", "run 1 end 499"],
@@ -316,7 +304,7 @@ async fn dead_mounts_block_only_calls_that_need_them() {
         .expect("accepted");
     read_until(&mut stuck, "tools").await;
     let other = rig.run("hello").await;
-    assert_eq!(other.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&other), "end 0");
     assert_eq!(begun.elapsed(), Duration::ZERO);
     let told = read(stuck).await;
     assert!(
@@ -324,7 +312,7 @@ async fn dead_mounts_block_only_calls_that_need_them() {
             .any(|event| event.contains("could not be judged: a mount does not answer")),
         "{told:?}"
     );
-    assert_eq!(told.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&told), "end 0");
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
 }
 
@@ -340,14 +328,10 @@ async fn reasoning_without_an_answer_is_a_failure() {
     ]);
     let told = rig.run("think").await;
     let end = "end 502 scripted sent reasoning but no answer; say \"go on\", or try again";
-    assert_eq!(told.last().map(String::as_str), Some(end));
+    assert_eq!(last(&told), end);
     assert!(told.contains(&"(hm, well)".to_owned()), "{told:?}");
     let told = rig.run("go on").await;
-    assert_eq!(
-        told.last().map(String::as_str),
-        Some("end 0"),
-        "it goes on from there"
-    );
+    assert_eq!(last(&told), "end 0", "it goes on from there");
     let told = rig.run("work").await;
     let last = told.last().map(String::as_str);
     assert_eq!(

@@ -19,7 +19,7 @@ async fn guests_answer_with_their_prompt_on_the_history() {
         Reply::text("back"),
     ]);
     rig.run("who?").await;
-    let events = read(rig.try_submit(guest("and you?")).expect("accepted")).await;
+    let events = rig.send(guest("and you?")).await;
     assert_eq!(events[0], "start ada 2");
     rig.run("and now?").await;
     assert!(rig.lines().contains(&"assistant<ada>: I am ada".to_owned()));
@@ -53,14 +53,11 @@ async fn tool_calls_of_guests_are_rejected() {
         Reply::tool("echo", json!({"text": "x"})).saying("let me"),
         Reply::tool("echo", json!({"text": "x"})),
     ]);
-    let kept = read(rig.try_submit(guest("one")).expect("accepted")).await;
-    assert_eq!(kept.last().map(String::as_str), Some("end 0"));
-    let refused = read(rig.try_submit(guest("two")).expect("accepted")).await;
-    assert!(
-        refused.last().is_some_and(|e| e.starts_with("end 422")),
-        "{refused:?}"
-    );
-    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    let kept = rig.send(guest("one")).await;
+    assert_eq!(last(&kept), "end 0");
+    let refused = rig.send(guest("two")).await;
+    assert!(last(&refused).starts_with("end 422"), "{refused:?}");
+    assert!(rig.tools.called().is_empty());
     assert!(rig.lines().contains(&"assistant<ada>: let me".to_owned()));
 }
 
@@ -69,7 +66,7 @@ async fn primary_as_its_own_guest_is_a_normal_turn() {
     let rig = rig(vec![Reply::text("me")]);
     let mut request = RunRequest::new(key(), "hi");
     request.guest = Some("crab".into());
-    read(rig.try_submit(request).expect("accepted")).await;
+    rig.send(request).await;
     let requests = rig.model.requests();
     assert!(!requests[0].tools.is_empty());
     assert!(rig.lines().contains(&"assistant: me".to_owned()));

@@ -215,10 +215,10 @@ async fn agents_are_composed_for_each_run_and_summary() {
     assert_eq!(hook.take(), once("You have changed."));
     let mut request = RunRequest::new(key(), "go");
     request.guest = Some("ada".into());
-    read(rig.try_submit(request).expect("accepted")).await;
+    rig.send(request).await;
     let both = ["build: You have changed.", "guest: You are ada."];
     assert_eq!(hook.take()[..2], both);
-    rig.runtime.compact(&key(), None).await.expect("compacted");
+    rig.compact().await;
     assert_eq!(hook.take(), ["build: You have changed."]);
     let systems: Vec<_> = rig
         .model
@@ -285,7 +285,7 @@ async fn conversation_folder_beats_agent_folder() {
     let ask = async |cwd: Option<&str>| {
         let mut request = RunRequest::new(key(), "hello");
         request.cwd = cwd.map(PathBuf::from);
-        read(rig.try_submit(request).expect("accepted")).await;
+        rig.send(request).await;
     };
     ask(Some("/first")).await;
     ask(None).await;

@@ -41,7 +41,7 @@ async fn answers_beyond_the_byte_limit_are_dropped() {
     assert_eq!(lines, ["run 1 start", "user: go", "run 1 end 422"]);
     // The conversation goes on.
     let events = rig.run("shorter, please").await;
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn byte_limit_counts_text_reasoning_and_arguments() {
         end.starts_with("end 422 scripted sent more than 1000 bytes"),
         "{end}"
     );
-    assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 1);
+    assert_eq!(rig.tools.called().len(), 1);
 }
 
 /// The provider's own limit: what was said is kept, and that it is not whole is
@@ -84,7 +84,7 @@ async fn truncated_answers_are_kept_with_a_notice() {
         told,
         ["notice the answer reached scripted's output limit; say \"go on\" to continue"]
     );
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
     assert!(rig.lines().iter().any(|line| line.contains("half of")));
 }
 
@@ -102,8 +102,8 @@ async fn too_many_calls_run_none() {
         "end 422 scripted made more than 3 tool calls in one answer, the limit of \
          limits.answer_calls; the answer was stopped and discarded"
     );
-    assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 3);
-    assert_eq!(lines.last().map(String::as_str), Some("run 1 end 422"));
+    assert_eq!(rig.tools.called().len(), 3);
+    assert_eq!(last(&lines), "run 1 end 422");
 }
 
 #[tokio::test]

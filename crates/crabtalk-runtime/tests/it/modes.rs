@@ -100,10 +100,7 @@ impl Disk for Contained {
 fn rig_with_shell(model: ScriptedModel, mode: Option<Mode>) -> (Rig, Arc<Shell>) {
     let shell = Arc::new(Shell::default());
     let of_rig = Arc::clone(&shell) as Arc<dyn ToolProvider>;
-    let mut catalog = catalog();
-    let mut crab = agent("crab");
-    crab.mode = mode;
-    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let catalog = with_crab(|crab| crab.mode = mode);
     let rig = rig_from(model, MemoryStore::default(), catalog, |parts| Parts {
         tools: vec![of_rig],
         disk: Arc::new(Contained),
@@ -126,45 +123,40 @@ async fn only_local_owners_raise_the_mode() {
         }),
     };
     let (local, ask, auto, full) = (Origin::local(), Mode::Ask, Mode::Auto, Mode::Full);
-    for (of_agent, origin, may_raise, wanted, want) in [
-        (None, &local, true, None, auto),
-        (Some(ask), &local, true, None, ask),
-        (Some(ask), &local, true, Some(auto), auto),
-        (Some(ask), &local, true, Some(full), full),
-        (None, &local, true, Some(Mode::ReadOnly), Mode::ReadOnly),
-        (None, &token, false, Some(full), auto),
-        (None, &token, false, Some(ask), ask),
-        (Some(full), &token, false, None, full),
+    let owner = key();
+    let stranger = ConversationKey::new("crab", "tg:1").expect("valid");
+    for (of_agent, key, origin, may_raise, wanted, want) in [
+        (None, &owner, &local, true, None, auto),
+        (Some(ask), &owner, &local, true, None, ask),
+        (Some(ask), &owner, &local, true, Some(auto), auto),
+        (Some(ask), &owner, &local, true, Some(full), full),
+        (
+            None,
+            &owner,
+            &local,
+            true,
+            Some(Mode::ReadOnly),
+            Mode::ReadOnly,
+        ),
+        (None, &owner, &token, false, Some(full), auto),
+        (None, &owner, &token, false, Some(ask), ask),
+        (Some(full), &owner, &token, false, None, full),
+        (None, &stranger, &local, true, Some(full), ask),
+        (Some(full), &stranger, &local, true, Some(full), auto),
     ] {
         let (rig, _) = rig_with_shell(ScriptedModel::new(vec![Reply::text("hi")]), of_agent);
         let request = RunRequest {
             mode: wanted,
             may_raise_mode: may_raise,
             origin: origin.clone(),
-            ..RunRequest::new(key(), "hi")
+            ..RunRequest::new(key.clone(), "hi")
         };
         let mut run = rig.try_submit(request).expect("accepted");
         let first = run.next().await.expect("not refused").expect("a start");
         let AgentEvent::Start { mode, .. } = first.event else {
             panic!("the first event is the start");
         };
-        assert_eq!(mode, Some(want), "{of_agent:?} {origin} {wanted:?}");
-    }
-}
-
-#[tokio::test]
-async fn other_senders_get_no_wide_mode() {
-    let stranger = ConversationKey::new("crab", "tg:1").expect("valid");
-    for (of_agent, want) in [(None, Mode::Ask), (Some(Mode::Full), Mode::Auto)] {
-        let (rig, _) = rig_with_shell(ScriptedModel::new(vec![Reply::text("hi")]), of_agent);
-        let request = RunRequest {
-            mode: Some(Mode::Full),
-            may_raise_mode: true,
-            ..RunRequest::new(stranger.clone(), "hi")
-        };
-        let mut run = rig.try_submit(request).expect("accepted");
-        let first = run.next().await.expect("not refused").expect("a start");
-        assert!(matches!(first.event, AgentEvent::Start { mode, .. } if mode == Some(want)));
+        assert_eq!(mode, Some(want), "{of_agent:?} {key} {origin} {wanted:?}");
     }
 }
 
@@ -192,9 +184,7 @@ async fn resumed_runs_keep_the_mode_or_lower_it() {
             .await
             .expect("appends");
         drop(log);
-        let mut catalog = (*rig.runtime.catalog()).clone();
-        catalog.resume = true;
-        rig.runtime.set_catalog(catalog);
+        rig.runtime.set_catalog(resuming());
         rig.runtime.resume(&key()).expect("there");
         rig.runtime.last_end(&key()).await.expect("it is over");
         assert_eq!(shell.ran(), [want], "{cut:?}");
@@ -211,7 +201,7 @@ async fn auto_runs_commands_inside_and_asks_to_leave() {
     let mut run = rig.submit("go");
     read_until(&mut run, "ask Allow crab to run bash: push").await;
     assert_eq!(shell.ran(), ["ls inside "]);
-    rig.runtime.reply(&key(), None, "y").await.expect("waits");
+    rig.reply("y").await;
     read(run).await;
     assert_eq!(shell.ran(), ["ls inside ", "push outside "]);
 }
@@ -229,7 +219,7 @@ async fn outside_commands_wait_for_sandboxed_ones() {
     shell.release.notify_one();
     read_until(&mut run, "ask ").await;
     assert_eq!(shell.ran(), ["wait inside ", "waited"]);
-    rig.runtime.reply(&key(), None, "n").await.expect("waits");
+    rig.reply("n").await;
     read(run).await;
 }
 
@@ -249,10 +239,7 @@ async fn hosts_are_granted_for_the_conversation() {
     let always = rig.runtime.reply(&key(), None, "Allow always").await;
     assert_eq!(always.expect_err("not offered").code(), 400);
     let answer = "Allow for this conversation";
-    rig.runtime
-        .reply(&key(), None, answer)
-        .await
-        .expect("waits");
+    rig.reply(answer).await;
     read(run).await;
     assert_eq!(shell.ran().len(), 2);
     assert!(shell.ran().iter().all(|ran| ran.contains("crates.io")));

@@ -38,7 +38,7 @@ async fn tokens_are_not_logged_as_the_owner() {
             origin,
             ..RunRequest::new(key(), "hi")
         };
-        read(rig.try_submit(request).expect("accepted")).await;
+        rig.send(request).await;
         assert_eq!(written(&rig), want);
     }
 }
@@ -77,11 +77,9 @@ async fn carried_on(origin: &str) -> (RunRecord, Vec<(u64, bool)>) {
         .expect("appends");
     drop(log);
     let model = ScriptedModel::new(vec![Reply::text("done")]);
-    let mut catalog = catalog();
-    catalog.resume = true;
     let hook = Arc::new(ForWhom::default());
     let of_hook = Arc::clone(&hook) as Arc<dyn Hook>;
-    let rig = rig_from(model, store, catalog, |parts| Parts {
+    let rig = rig_from(model, store, resuming(), |parts| Parts {
         hook: of_hook,
         ..parts
     });

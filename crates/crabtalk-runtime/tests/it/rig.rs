@@ -29,13 +29,18 @@ pub(crate) fn laptop() -> Principal {
 /// has to be approved.
 #[derive(Default)]
 pub(crate) struct Tools {
-    pub(crate) called: Mutex<Vec<String>>,
+    called: Mutex<Vec<String>>,
     pub(crate) release: Notify,
     pub(crate) waiting: AtomicUsize,
     pub(crate) changed: Notify,
 }
 
 impl Tools {
+    /// Names of the tools that were called.
+    pub(crate) fn called(&self) -> Vec<String> {
+        self.called.lock().expect("not poisoned").clone()
+    }
+
     pub(crate) async fn until_waiting(&self, count: usize) {
         loop {
             let changed = self.changed.notified();
@@ -197,6 +202,22 @@ pub(crate) fn rule(tool: &str, permission: Permission) -> PermissionRule {
     }
 }
 
+/// The catalogue with changes of `crab`.
+pub(crate) fn with_crab(change: impl FnOnce(&mut AgentConfig)) -> Catalog {
+    let (mut catalog, mut crab) = (catalog(), agent("crab"));
+    change(&mut crab);
+    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    catalog
+}
+
+/// A catalogue by which interrupted runs are resumed.
+pub(crate) fn resuming() -> Catalog {
+    Catalog {
+        resume: true,
+        ..catalog()
+    }
+}
+
 /// Two agents, `crab` and `ada`.
 pub(crate) fn catalog() -> Catalog {
     let mut catalog = Catalog::of(agent("crab"));
@@ -309,6 +330,27 @@ impl Rig {
         self.runtime.submit(request)
     }
 
+    /// Runs a request to the end and shows every event.
+    pub(crate) async fn send(&self, request: RunRequest) -> Vec<String> {
+        read(self.try_submit(request).expect("accepted")).await
+    }
+
+    /// Answers the oldest shown ask.
+    pub(crate) async fn reply(&self, content: &str) {
+        let replied = self.runtime.reply(&key(), None, content).await;
+        replied.expect("pending");
+    }
+
+    pub(crate) async fn steer(&self, content: &str) {
+        let taken = self.runtime.steer(&key(), content.into()).await;
+        taken.expect("a run goes on");
+    }
+
+    pub(crate) async fn compact(&self) -> String {
+        let summary = self.runtime.compact(&key(), None).await;
+        summary.expect("compacted")
+    }
+
     /// Runs to the end and shows every event.
     pub(crate) async fn run(&self, content: &str) -> Vec<String> {
         read(self.submit(content)).await
@@ -350,6 +392,11 @@ pub(crate) async fn read_until(subscription: &mut Subscription, want: &str) -> V
         }
     }
     panic!("the run ended without {want}: {out:?}");
+}
+
+/// The last event of a run.
+pub(crate) fn last(events: &[String]) -> &str {
+    events.last().map(String::as_str).unwrap_or_default()
 }
 
 pub(crate) fn show(event: &AgentEvent) -> String {

@@ -111,7 +111,7 @@ async fn calls_are_on_disk_before_they_execute() {
     // The model is called while the disk hangs, and nothing else happens.
     rig.model.until(|p| p.requests == 1).await;
     assert_eq!(rig.store.snapshot().lines(&key())[1], "user: go");
-    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    assert!(rig.tools.called().is_empty());
 }
 
 #[tokio::test]
@@ -123,17 +123,11 @@ async fn kill_drops_the_partial_answer() {
     let mut run = rig.submit("hello");
     read_until(&mut run, "half").await;
     rig.runtime.kill(&key()).expect("a run is in flight");
-    assert_eq!(
-        read(run).await.last().map(String::as_str),
-        Some("end 499 cancelled")
-    );
+    assert_eq!(last(&read(run).await), "end 499 cancelled");
     rig.model.until(|p| p.dropped == 1).await;
     assert_eq!(rig.lines(), ["run 1 start", "user: hello", "run 1 end 499"]);
     assert_eq!(rig.runtime.kill(&key()).expect_err("over").code(), 404);
-    assert_eq!(
-        rig.run("again").await.last().map(String::as_str),
-        Some("end 0")
-    );
+    assert_eq!(last(&rig.run("again").await), "end 0");
     rig.model_was_content();
 }
 
@@ -215,13 +209,13 @@ async fn runs_queue_per_conversation() {
     let other = rig
         .try_submit(RunRequest::new(other, "hi"))
         .expect("accepted");
-    assert_eq!(read(other).await.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&read(other).await), "end 0");
     assert!(
         second.try_next().is_none(),
         "the second run waits for the first"
     );
     rig.model.release();
-    assert_eq!(read(first).await.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&read(first).await), "end 0");
     assert_eq!(read(second).await[..2], ["start crab 2", "user two"]);
 }
 
@@ -322,17 +316,11 @@ async fn model_errors_end_the_run_and_keep_the_question() {
 
 #[tokio::test]
 async fn endless_calls_end_with_508() {
-    let mut catalog = catalog();
-    let mut crab = agent("crab");
-    crab.max_iterations = 2;
-    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let catalog = with_crab(|crab| crab.max_iterations = 2);
     let model = ScriptedModel::answering(|_| Reply::tool("echo", json!({"text": "x"})));
     let rig = rig_on(model, MemoryStore::default(), catalog);
     let events = rig.run("go").await;
-    assert!(
-        events.last().is_some_and(|e| e.starts_with("end 508")),
-        "{events:?}"
-    );
+    assert!(last(&events).starts_with("end 508"), "{events:?}");
     assert_eq!(rig.model.requests().len(), 2);
 }
 
@@ -353,7 +341,7 @@ async fn full_disks_fail_runs_until_there_is_room() {
     assert!(refused[0].starts_with("refused 500"), "{refused:?}");
     rig.store.fail_after(None);
     let events = rig.run("room again").await;
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&events), "end 0");
     rig.model_was_content();
 }
 
@@ -367,21 +355,15 @@ async fn steering_enters_at_the_next_step() {
     let mut run = rig.submit("go");
     read_until(&mut run, "tools").await;
     rig.tools.until_waiting(1).await;
-    rig.runtime
-        .steer(&key(), "left".into())
-        .await
-        .expect("running");
+    rig.steer("left").await;
     rig.tools.release.notify_waiters();
     read_until(&mut run, "steered left").await;
     read_until(&mut run, "almost").await;
-    rig.runtime
-        .steer(&key(), "right".into())
-        .await
-        .expect("running");
+    rig.steer("right").await;
     rig.model.release();
     let rest = read(run).await;
     assert!(rest.contains(&"steered right".to_owned()), "{rest:?}");
-    assert_eq!(rest.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&rest), "end 0");
     assert_eq!(rig.model.requests().len(), 3);
     assert_eq!(
         rig.runtime

@@ -40,27 +40,32 @@ async fn watched(watch: &mut HubSubscription) -> Vec<String> {
 
 #[tokio::test]
 async fn viewers_learn_who_answered_an_ask() {
-    for (reply, told) in [
-        ("y", "Allow once"),
-        ("2", "Allow always"),
-        ("no", "Deny"),
-        ("Deny: not now", "Deny: not now"),
+    for (reply, told, outcome) in [
+        ("y", "Allow once", "result done"),
+        ("2", "Allow always", "result done"),
+        ("no", "Deny", "result! denied by the user"),
+        (
+            "Deny: not now",
+            "Deny: not now",
+            "result! denied by the user: not now",
+        ),
     ] {
         let rig = rig(danger());
         let mut watch = rig.runtime.watch();
         let mut run = rig.submit("go");
         let mut events = read_until(&mut run, "ask").await;
-        rig.runtime
-            .reply_from(&key(), None, reply, &laptop())
-            .await
-            .expect("pending");
+        let by = async |reply| rig.runtime.reply_from(&key(), None, reply, &laptop()).await;
+        assert_eq!(by("perhaps").await.expect_err("unclear").code(), 400);
+        by(reply).await.expect("pending");
         events.extend(read(run).await);
-        let want = ["ask", &format!("settled by token/laptop: {told}")];
+        assert_eq!(by(reply).await.expect_err("answered").code(), 404);
+        let settled = format!("settled by token/laptop: {told}");
+        let want = ["ask", &settled];
         assert_eq!(of_asks(&events), want);
         assert_eq!(of_asks(&watched(&mut watch).await), want);
         // It is told before what came of it.
-        let at = |start: &str| events.iter().position(|event| event.starts_with(start));
-        assert!(at("settled") < at("result"), "{events:?}");
+        let at = events.iter().position(|event| *event == settled);
+        assert_eq!(events[at.expect("is told") + 1], outcome);
     }
 }
 
@@ -70,10 +75,7 @@ async fn viewers_get_the_answer_that_the_model_gets() {
     let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
     let mut run = rig.submit("go");
     read_until(&mut run, "ask").await;
-    rig.runtime
-        .reply(&key(), None, "blue")
-        .await
-        .expect("pending");
+    rig.reply("blue").await;
     let events = read(run).await;
     assert_eq!(
         events[..2],
@@ -101,6 +103,7 @@ async fn kill_withdraws_asks_before_the_end() {
     let watched = watched(&mut watch).await;
     assert_eq!(of_asks(&watched), ["ask", "ask", withdrawn, withdrawn]);
     assert!(rig.runtime.asks(None, None).is_empty());
+    assert!(rig.tools.called().is_empty());
 }
 
 #[tokio::test]

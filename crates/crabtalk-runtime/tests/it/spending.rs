@@ -7,7 +7,6 @@ use crabtalk_runtime::{RunRequest, Subscription};
 use crabtalk_testkit::model::Step;
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
 use serde_json::json;
-use std::sync::Arc;
 
 fn used(prompt_tokens: u64, completion_tokens: u64) -> Usage {
     Usage {
@@ -32,8 +31,8 @@ async fn calls_are_booked_once_for_the_speaker() {
     rig.run("go").await;
     let mut guest = RunRequest::new(key(), "and you?");
     guest.guest = Some("ada".into());
-    read(rig.try_submit(guest).expect("accepted")).await;
-    rig.runtime.compact(&key(), None).await.expect("compacted");
+    rig.send(guest).await;
+    rig.compact().await;
     assert_eq!(
         booked(&rig),
         [
@@ -56,7 +55,7 @@ async fn spent_budgets_end_the_run_before_the_next_call() {
     let last = events.last().map(String::as_str);
     assert_eq!(last, Some("end 402 crab has spent it all"));
     assert_eq!(rig.model.requests().len(), 1);
-    assert_eq!(rig.tools.called.lock().expect("not poisoned").len(), 1);
+    assert_eq!(rig.tools.called().len(), 1);
     let refused = rig.runtime.compact(&key(), None).await;
     assert_eq!(refused.expect_err("refused").code(), 402);
     assert_eq!(rig.model.requests().len(), 1);
@@ -104,10 +103,7 @@ async fn cost(mut run: Subscription) -> (Option<f64>, u64) {
 
 #[tokio::test]
 async fn end_has_the_cost_of_all_calls() {
-    let mut catalog = catalog();
-    let mut crab = agent("crab");
-    crab.compact_threshold = Some(1000);
-    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let catalog = with_crab(|crab| crab.compact_threshold = Some(1000));
     let model = ScriptedModel::new(vec![
         Reply::tool("echo", json!({"text": "a"})).usage(used(10, 1)),
         Reply::text("done").usage(used(10, 2)),
@@ -179,15 +175,12 @@ async fn repeated_calls_end_the_run() {
     let model = ScriptedModel::answering(|_| Reply::tool("echo", json!({"text": "again"})));
     let rig = rig_on(model, MemoryStore::default(), catalog());
     let events = rig.run("go").await;
-    let last = events.last().expect("an end");
+    let end = last(&events);
     assert!(
-        last.starts_with("end 422 the agent called echo 5 times with the same arguments"),
-        "{last}"
+        end.starts_with("end 422 the agent called echo 5 times with the same arguments"),
+        "{end}"
     );
     assert_eq!(rig.model.requests().len(), 5);
-    assert_eq!(
-        rig.lines().last().map(String::as_str),
-        Some("run 1 end 422")
-    );
+    assert_eq!(last(&rig.lines()), "run 1 end 422");
     rig.model_was_content();
 }

@@ -3,7 +3,6 @@
 use crate::rig::*;
 use crabtalk_runtime::{HubSubscription, Missed};
 use crabtalk_testkit::{MemoryStore, Reply, ScriptedModel};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -58,10 +57,7 @@ async fn reconnecting_watchers_get_missed_events_once() {
 #[tokio::test(start_paused = true)]
 async fn slow_watchers_learn_how_many_events_are_lost() {
     let model = ScriptedModel::new(vec![Reply::text("x".repeat(1 << 20)); 16]);
-    let mut catalog = catalog();
-    let mut crab = agent("crab");
-    crab.compact_threshold = None;
-    catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+    let catalog = with_crab(|crab| crab.compact_threshold = None);
     let rig = rig_on(model, MemoryStore::default(), catalog);
     let (mut lags, mut other) = (rig.runtime.watch(), rig.runtime.watch());
     for _ in 0..16 {

@@ -62,7 +62,7 @@ async fn begun_message_is_not_withdrawn() {
     assert_eq!(withdraw(&rig, ""), 400);
     rig.model.until(|p| p.hung == 1).await;
     rig.model.release();
-    assert_eq!(read(first).await.last().map(String::as_str), Some("end 0"));
+    assert_eq!(last(&read(first).await), "end 0");
 }
 
 #[tokio::test]

@@ -3,21 +3,6 @@
 use super::*;
 
 #[tokio::test]
-async fn panicking_tools_fail_only_their_run() {
-    let rig = rig(vec![Reply::tool("boom", json!({})), Reply::text("fine")]);
-    let events = rig.run("go").await;
-    assert!(
-        events.last().is_some_and(|e| e.starts_with("end 500")),
-        "{events:?}"
-    );
-    assert_eq!(
-        rig.run("again").await.last().map(String::as_str),
-        Some("end 0")
-    );
-    rig.model_was_content();
-}
-
-#[tokio::test]
 async fn broken_calls_are_error_results() {
     let rig = rig(vec![
         Reply::tools([("nonsense", json!({})), ("echo", json!("text"))]),
@@ -34,56 +19,7 @@ async fn broken_calls_are_error_results() {
             .iter()
             .any(|e| e.starts_with("result! the arguments must be"))
     );
-    assert_eq!(events.last().map(String::as_str), Some("end 0"));
-}
-
-#[tokio::test]
-async fn approvals_can_be_given_by_other_clients() {
-    for (reply, outcome) in [
-        ("Allow once", "result done"),
-        ("y", "result done"),
-        ("Deny: not today", "result! denied by the user: not today"),
-        ("n", "result! denied by the user"),
-    ] {
-        let rig = rig(vec![Reply::tool("danger", json!({})), Reply::text("ok")]);
-        let mut run = rig.submit("go");
-        read_until(&mut run, "ask").await;
-        let asks = rig.runtime.asks(None, None);
-        assert_eq!(asks.len(), 1);
-        assert_eq!(
-            rig.runtime
-                .reply(&key(), None, "perhaps")
-                .await
-                .expect_err("unclear")
-                .code(),
-            400
-        );
-        rig.runtime
-            .reply(&key(), None, reply)
-            .await
-            .expect("pending");
-        let events = read(run).await;
-        assert_eq!(events[1], outcome, "{events:?}");
-        assert_eq!(
-            rig.runtime
-                .reply(&key(), None, reply)
-                .await
-                .expect_err("answered")
-                .code(),
-            404
-        );
-    }
-}
-
-#[tokio::test]
-async fn kill_withdraws_the_ask() {
-    let rig = rig(vec![Reply::tool("danger", json!({}))]);
-    let mut run = rig.submit("go");
-    read_until(&mut run, "ask").await;
-    rig.runtime.kill(&key()).expect("in flight");
-    read(run).await;
-    assert!(rig.runtime.asks(None, None).is_empty());
-    assert!(rig.tools.called.lock().expect("not poisoned").is_empty());
+    assert_eq!(last(&events), "end 0");
 }
 
 #[tokio::test]
@@ -92,10 +28,7 @@ async fn rules_allow_and_deny_without_a_question() {
         (Permission::Allow, "result done"),
         (Permission::Deny, "result! denied"),
     ] {
-        let mut catalog = catalog();
-        let mut crab = agent("crab");
-        crab.permissions = vec![rule("danger", permission)];
-        catalog.agents.insert(crab.name.clone(), Arc::new(crab));
+        let catalog = with_crab(|crab| crab.permissions = vec![rule("danger", permission)]);
         let replies = vec![Reply::tool("danger", json!({})), Reply::text("ok")];
         let rig = rig_on(ScriptedModel::new(replies), MemoryStore::default(), catalog);
         let events = rig.run("go").await;
@@ -110,7 +43,7 @@ async fn ask_user_returns_a_json_object() {
     let rig = rig(vec![Reply::tool("ask_user", question), Reply::text("ok")]);
     let mut run = rig.submit("go");
     read_until(&mut run, "ask Colour?").await;
-    rig.runtime.reply(&key(), None, "1").await.expect("pending");
+    rig.reply("1").await;
     let events = read(run).await;
     assert_eq!(events[1], r#"result {"Colour?":"Red"}"#, "{events:?}");
 }
@@ -150,7 +83,7 @@ fn choosing(tool: &str) -> RunRequest {
 #[tokio::test]
 async fn named_tool_choices_must_exist() {
     let rig = rig(vec![Reply::text("done")]);
-    let events = read(rig.try_submit(choosing("no_such_tool")).expect("accepted")).await;
+    let events = rig.send(choosing("no_such_tool")).await;
     let end = events.last().expect("an end");
     assert!(end.starts_with("end 400"), "{events:?}");
     assert!(
@@ -158,7 +91,7 @@ async fn named_tool_choices_must_exist() {
         "{end}"
     );
     assert!(rig.model.requests().is_empty(), "no provider was asked");
-    read(rig.try_submit(choosing("echo")).expect("accepted")).await;
+    rig.send(choosing("echo")).await;
     let choice = &rig.model.requests()[0].tool_choice;
     assert_eq!(*choice, ToolChoice::Named("echo".into()));
 }
