@@ -194,11 +194,3 @@ fn coverage_tells_how_much_was_answered() {
     let long = "refactor the parser module so that every grammar rule has tests, mind the dog";
     assert!(cover(long) < 0.2, "{}", cover(long));
 }
-
-impl Index {
-    /// The session of a document, counted from that of another one.
-    pub(crate) fn session_from(&self, doc: DocId, first: usize) -> u32 {
-        let session = |doc: usize| self.rows.get(doc).map_or(u32::MAX, |row| row.session);
-        session(doc as usize).wrapping_sub(session(first))
-    }
-}

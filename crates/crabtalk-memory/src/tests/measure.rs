@@ -5,9 +5,9 @@
 pub(crate) mod generated;
 pub(crate) mod stored;
 
-use crate::index::{Analysed, DocId, Document, Index, Level, Query, Shard, search};
 use std::collections::HashSet;
 use std::fmt;
+use stored::Stored;
 
 /// Places at which a hit is counted.
 pub(crate) const PLACES: [usize; 3] = [1, 5, 10];
@@ -43,22 +43,11 @@ pub(crate) struct Conversation {
     pub(crate) questions: Vec<Question>,
 }
 
-/// Ranks the turns of a conversation for a question, best first.
-pub(crate) trait Ranker {
-    /// The best `k` turns.
-    fn turns(&self, question: &str, k: usize) -> Vec<usize>;
-
-    /// The best `k` sessions.
-    fn sessions(&self, question: &str, k: usize) -> Vec<u32>;
-}
-
 /// Shares of questions with an answer among the first of [`PLACES`].
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Scores {
     /// The turn itself.
     pub(crate) turn: [f64; 3],
-    /// The turn or a neighbour.
-    pub(crate) window: [f64; 3],
     /// Its whole session.
     pub(crate) archive: [f64; 3],
     /// Questions that were asked.
@@ -68,15 +57,19 @@ pub(crate) struct Scores {
 impl fmt::Display for Scores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let row = |s: &[f64; 3]| s.map(|s| format!("{s:.3}")).join("/");
-        let (turn, window, archive) = (row(&self.turn), row(&self.window), row(&self.archive));
-        write!(f, "turn {turn}  window {window}  archive {archive}")
+        write!(
+            f,
+            "turn {}  archive {}",
+            row(&self.turn),
+            row(&self.archive)
+        )
     }
 }
 
 /// Asks every question of every conversation.
-pub(crate) fn measure<R: Ranker>(
+pub(crate) fn measure(
     conversations: &[Conversation],
-    ranker: impl Fn(&Conversation) -> R,
+    ranker: impl Fn(&Conversation) -> Stored,
 ) -> Scores {
     let mut sums = Scores::default();
     for conversation in conversations {
@@ -89,13 +82,12 @@ pub(crate) fn measure<R: Ranker>(
     let share = |sum: [f64; 3]| sum.map(|sum| sum / all);
     Scores {
         turn: share(sums.turn),
-        window: share(sums.window),
         archive: share(sums.archive),
         questions: sums.questions,
     }
 }
 
-fn ask(conversation: &Conversation, question: &Question, ranker: &impl Ranker, sums: &mut Scores) {
+fn ask(conversation: &Conversation, question: &Question, ranker: &Stored, sums: &mut Scores) {
     let evidence: HashSet<usize> = question.evidence.iter().copied().collect();
     let sessions: HashSet<u32> = evidence
         .iter()
@@ -103,68 +95,12 @@ fn ask(conversation: &Conversation, question: &Question, ranker: &impl Ranker, s
         .collect();
     let turns = ranker.turns(&question.text, PLACES[2]);
     let turn = turns.iter().position(|turn| evidence.contains(turn));
-    let beside = |turn: &usize| (turn.saturating_sub(1)..=turn + 1).any(|t| evidence.contains(&t));
-    let window = turns.iter().position(beside);
     let found = ranker.sessions(&question.text, PLACES[2]);
     let archive = found.iter().position(|session| sessions.contains(session));
     sums.questions += 1;
     for (at, place) in PLACES.iter().enumerate() {
         let hit = |found: Option<usize>| f64::from(u8::from(found.is_some_and(|f| f < *place)));
         sums.turn[at] += hit(turn);
-        sums.window[at] += hit(window);
         sums.archive[at] += hit(archive);
-    }
-}
-
-/// The ranking of this crate.
-pub(crate) struct Recipe {
-    index: Index,
-    said: bool,
-}
-
-impl Recipe {
-    /// Indexes a conversation.
-    pub(crate) fn new(conversation: &Conversation, said: bool) -> Self {
-        let mut index = Index::new();
-        for turn in &conversation.turns {
-            let document = Document {
-                conversation: 0,
-                session: turn.session,
-                speaker: &turn.speaker,
-                day: turn.day,
-            };
-            index
-                .append(&document, &Analysed::of(&turn.text))
-                .expect("a corpus fits an index");
-        }
-        Self { index, said }
-    }
-
-    fn find(&self, question: &str, level: Level, k: usize) -> Vec<DocId> {
-        let shard = Shard {
-            index: &self.index,
-            level,
-            said: self.said,
-            keep: &|_| true,
-            whole: None,
-        };
-        search(&[shard], &Query::parse(question, None), k)
-            .iter()
-            .map(|found| found.doc)
-            .collect()
-    }
-}
-
-impl Ranker for Recipe {
-    fn turns(&self, question: &str, k: usize) -> Vec<usize> {
-        let docs = self.find(question, Level::Document, k).into_iter();
-        docs.map(|doc| doc as usize).collect()
-    }
-
-    fn sessions(&self, question: &str, k: usize) -> Vec<u32> {
-        let docs = self.find(question, Level::Session, k);
-        docs.into_iter()
-            .map(|doc| self.index.session_from(doc, 0))
-            .collect()
     }
 }

@@ -63,7 +63,7 @@ async fn partial_writes_and_failed_repairs_lose_nothing() {
         for repair in [true, false] {
             let mut home = Home::new();
             let mut log = home.open("crab", "user").await.log;
-            log.append(&[user("before")]).await.expect("appends");
+            append(&mut log, &[user("before")]).await;
             let bytes = home.read("crab_user_1.jsonl");
             home.disk.fail(move |op, n| match (op, n) {
                 (Op::Write, 0) => Some(Fault::Short(short)),
@@ -79,9 +79,9 @@ async fn partial_writes_and_failed_repairs_lose_nothing() {
                 assert_eq!(home.read("crab_user_1.jsonl"), bytes, "short {short}");
             }
             home.disk.heal();
-            log.append(&[user("after")]).await.expect("works again");
+            append(&mut log, &[user("after")]).await;
             home.restart();
-            let history = told(&home.find("crab", "user").await.expect("exists").history);
+            let history = told(&home.loaded("crab", "user").await.history);
             assert_eq!(history, ["user: before", "user: after"], "short {short}");
         }
     }
@@ -117,7 +117,7 @@ async fn a_full_disk_refuses_creation_and_leaves_nothing() {
 async fn append_never_overwrites_deleted_or_edited_log() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("one")]).await.expect("appends");
+    append(&mut log, &[user("one")]).await;
     let path = home.sessions().join("crab_user_1.jsonl");
 
     use std::io::Write;
@@ -127,9 +127,9 @@ async fn append_never_overwrites_deleted_or_edited_log() {
         .expect("open");
     file.write_all(b"{\"role\":\"user\",\"content\":\"by hand\"}")
         .expect("write");
-    let at = log.append(&[user("two")]).await.expect("appends");
+    let at = append(&mut log, &[user("two")]).await;
     log.synced(at).await.expect("syncs");
-    let history = told(&home.find("crab", "user").await.expect("exists").history);
+    let history = told(&home.loaded("crab", "user").await.history);
     assert_eq!(history, ["user: one", "user: by hand", "user: two"]);
     std::fs::remove_file(&path).expect("remove");
     let error = log.append(&[user("lost")]).await.expect_err("says so");
@@ -140,9 +140,9 @@ async fn append_never_overwrites_deleted_or_edited_log() {
 async fn append_refuses_log_truncated_while_open() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("one")]).await.expect("appends");
+    append(&mut log, &[user("one")]).await;
     assert!(log.is_current().await);
-    log.append(&[user("two")]).await.expect("appends");
+    append(&mut log, &[user("two")]).await;
     let whole = home.read("crab_user_1.jsonl");
     let path = home.sessions().join("crab_user_1.jsonl");
     // In the middle of the last line.
@@ -152,9 +152,9 @@ async fn append_refuses_log_truncated_while_open() {
     assert!(matches!(error, Error::Io { .. }), "{error}");
     assert_eq!(home.read("crab_user_1.jsonl"), whole[..whole.len() - 5]);
     home.restart();
-    let mut opened = home.find("crab", "user").await.expect("exists");
+    let mut opened = home.loaded("crab", "user").await;
     assert_eq!(told(&opened.history), ["user: one"]);
-    opened.log.append(&[user("three")]).await.expect("appends");
+    append(&mut opened.log, &[user("three")]).await;
     assert!(opened.log.is_current().await);
     assert!(home.names().contains(&"crab_user_1.jsonl.torn".to_owned()));
     std::fs::remove_file(&path).expect("removes");

@@ -19,7 +19,7 @@ async fn a_log_of_0064_loads_unchanged_and_goes_on() {
     let home = Home::new();
     let bytes = golden("0064.jsonl");
     home.write("crab_tg-12345_1_old-title.jsonl", &bytes);
-    let opened = home.find("crab", "tg:12345").await.expect("exists");
+    let opened = home.loaded("crab", "tg:12345").await;
     assert_eq!(
         told(&opened.history),
         [
@@ -57,13 +57,15 @@ async fn a_log_of_0064_loads_unchanged_and_goes_on() {
     );
 
     let mut log = opened.log;
-    log.append(&[
-        said("on"),
-        compact("next", 0),
-        Record::Meta(MetaRecord::default()),
-    ])
-    .await
-    .expect("appends");
+    append(
+        &mut log,
+        &[
+            said("on"),
+            compact("next", 0),
+            Record::Meta(MetaRecord::default()),
+        ],
+    )
+    .await;
     let archives = home
         .store
         .archives(&key("crab", "tg:12345"))
@@ -79,7 +81,7 @@ async fn a_log_of_0064_loads_unchanged_and_goes_on() {
 async fn a_log_of_0135_loads_with_titles_and_guests() {
     let home = Home::new();
     home.write("twin_user_1.jsonl", golden("0135.jsonl"));
-    let opened = home.find("twin", "user").await.expect("exists");
+    let opened = home.loaded("twin", "user").await;
     assert_eq!(
         told(&opened.history),
         [
@@ -101,7 +103,7 @@ async fn a_log_of_0135_loads_with_titles_and_guests() {
 async fn the_present_format_holds_every_field() {
     let home = Home::new();
     home.write("crab_user_1.jsonl", golden("present.jsonl"));
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(opened.history.len(), 5);
     let answer = &opened.history[2];
     assert_eq!(
@@ -147,19 +149,12 @@ async fn loading_accepts_byte_order_mark_and_crlf() {
         "crab_user_1.jsonl",
         format!("\u{feff}{}", text.replace('\n', "\r\n")),
     );
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(opened.history.len(), 5);
     opened.log.synced(Position(0)).await.expect("nothing to do");
     let mut log = opened.log;
-    log.append(&[user("more")]).await.expect("appends");
-    assert_eq!(
-        home.find("crab", "user")
-            .await
-            .expect("exists")
-            .history
-            .len(),
-        6
-    );
+    append(&mut log, &[user("more")]).await;
+    assert_eq!(home.loaded("crab", "user").await.history.len(), 6);
     let page = home
         .store
         .page(&LogPart::Conversation(key("crab", "user")), None, 100)
@@ -172,13 +167,13 @@ async fn unknown_fields_lines_and_roles_are_skipped_and_kept() {
     let home = Home::new();
     let bytes = golden("unknown.jsonl");
     home.write("crab_user_1.jsonl", &bytes);
-    let mut opened = home.find("crab", "user").await.expect("exists");
+    let mut opened = home.loaded("crab", "user").await;
     assert_eq!(
         told(&opened.history),
         ["user: one", "assistant: two parts", "user: "]
     );
     assert_eq!(opened.history[1].thinking[0].text, "plain");
-    opened.log.append(&[user("x")]).await.expect("appends");
+    append(&mut opened.log, &[user("x")]).await;
     let now = home.read("crab_user_1.jsonl");
     assert_eq!(&now[..bytes.len()], bytes);
     let page = home
@@ -213,16 +208,18 @@ async fn what_is_written_is_what_store_1_says() {
     });
     let mut guest = Message::assistant("g");
     guest.agent = "ada".into();
-    log.append(&[
-        Record::Run(run(1, RunPhase::Start)),
-        user("q"),
-        Record::Message(Arc::new(answer)),
-        Record::Message(Arc::new(Message::tool("c1", "no", true))),
-        Record::Message(Arc::new(guest)),
-        compact("s", 2),
-    ])
-    .await
-    .expect("appends");
+    append(
+        &mut log,
+        &[
+            Record::Run(run(1, RunPhase::Start)),
+            user("q"),
+            Record::Message(Arc::new(answer)),
+            Record::Message(Arc::new(Message::tool("c1", "no", true))),
+            Record::Message(Arc::new(guest)),
+            compact("s", 2),
+        ],
+    )
+    .await;
     let log = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(
@@ -249,9 +246,11 @@ async fn images_are_kept_unchanged_and_bad_ones_are_reported() {
     let mut log = home.open("crab", "user").await.log;
     let image = Image::new(ImageType::Png, b"\x89PNG!").expect("small");
     let output = ToolOutput::ok("a.png").with_images(vec![image.clone()]);
-    log.append(&[Record::Message(Arc::new(Message::result("c1", output)))])
-        .await
-        .expect("appends");
+    append(
+        &mut log,
+        &[Record::Message(Arc::new(Message::result("c1", output)))],
+    )
+    .await;
     let name = "crab_user_1.jsonl";
     let line = "{\"role\":\"tool\",\"content\":\"a.png\",\"tool_call_id\":\"c1\",\
                 \"images\":[{\"media_type\":\"image/png\",\"data\":\"iVBORyE=\"}]}";
@@ -259,7 +258,7 @@ async fn images_are_kept_unchanged_and_bad_ones_are_reported() {
     assert_eq!(text.lines().last(), Some(line));
 
     drop(log);
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(opened.history[0].images, [image]);
     assert_eq!(opened.history[0].content, "a.png");
 
@@ -273,7 +272,7 @@ async fn images_are_kept_unchanged_and_bad_ones_are_reported() {
         "crab_ada_1.jsonl",
         format!("{}\n{bad}\n{odd}\n", head.replace("user", "ada")),
     );
-    let opened = home.find("crab", "ada").await.expect("exists");
+    let opened = home.loaded("crab", "ada").await;
     let told: Vec<&str> = opened.history[0].content.lines().collect();
     assert_eq!(
         told,
@@ -289,34 +288,6 @@ async fn images_are_kept_unchanged_and_bad_ones_are_reported() {
 }
 
 #[tokio::test]
-async fn a_torn_image_takes_nothing_with_it() {
-    use crabtalk_domain::tool::ToolOutput;
-    use crabtalk_domain::{Image, ImageType, MAX_IMAGE_BYTES, Message};
-    use std::sync::Arc;
-    let home = Home::new();
-    let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("look")]).await.expect("appends");
-    let image = Image::new(ImageType::Jpeg, &vec![9; MAX_IMAGE_BYTES]).expect("the largest");
-    let output = ToolOutput::ok("b.jpg").with_images(vec![image.clone(); 2]);
-    log.append(&[Record::Message(Arc::new(Message::result("c1", output)))])
-        .await
-        .expect("appends");
-    drop(log);
-    let name = "crab_user_1.jsonl";
-    let bytes = home.read(name);
-    let opened = home.find("crab", "user").await.expect("exists");
-    assert_eq!(opened.history[1].images, [image.clone(), image]);
-    drop(opened);
-    home.write(name, &bytes[..bytes.len() - 1_000_000]);
-    let mut opened = home.find("crab", "user").await.expect("exists");
-    assert_eq!(told(&opened.history), ["user: look"]);
-    opened.log.append(&[user("again")]).await.expect("appends");
-    drop(opened);
-    let opened = home.find("crab", "user").await.expect("exists");
-    assert_eq!(told(&opened.history), ["user: look", "user: again"]);
-}
-
-#[tokio::test]
 async fn invalid_run_number_does_not_change_the_next_one() {
     let home = Home::new();
     home.write(
@@ -328,6 +299,6 @@ async fn invalid_run_number_does_not_change_the_next_one() {
          {\"meta\":{\"last_run\":18446744073709551615,\"uptime_secs\":18446744073709551615}}\n\
          {\"run\":{\"id\":1,\"event\":\"end\"}}\n",
     );
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!((opened.last_run, opened.open_run), (1, None));
 }

@@ -2,7 +2,6 @@
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
-use std::sync::atomic::Ordering::SeqCst;
 
 #[tokio::test]
 async fn loading_and_listing_do_not_read_archives() {
@@ -18,21 +17,17 @@ async fn loading_and_listing_do_not_read_archives() {
         let text = "word ".repeat(40);
         let batch: Vec<Record> = (0..archived).map(|_| user(&text)).collect();
         for part in batch.chunks(1000) {
-            log.append(part).await.expect("appends");
+            append(&mut log, part).await;
         }
-        log.append(&[compact("one", 2), Record::Meta(state())])
-            .await
-            .expect("appends");
+        append(&mut log, &[compact("one", 2), Record::Meta(state())]).await;
         for part in batch.chunks(1000) {
-            log.append(part).await.expect("appends");
+            append(&mut log, part).await;
         }
-        log.append(&[compact("two", 2), Record::Meta(state())])
-            .await
-            .expect("appends");
-        log.append(&[user("x"), said("y")]).await.expect("appends");
+        append(&mut log, &[compact("two", 2), Record::Meta(state())]).await;
+        append(&mut log, &[user("x"), said("y")]).await;
         home.restart();
         home.disk.bytes_read();
-        let opened = home.find("crab", "user").await.expect("exists");
+        let opened = home.loaded("crab", "user").await;
         assert_eq!(opened.history.len(), 5);
         assert_eq!(opened.archived_messages, 2 * archived - 2);
         let open = home.disk.bytes_read();
@@ -61,14 +56,12 @@ async fn loading_and_listing_do_not_read_archives() {
 async fn a_broken_line_is_passed_over_and_left_alone() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[user("one"), user("two"), user("three")])
-        .await
-        .expect("appends");
+    append(&mut log, &[user("one"), user("two"), user("three")]).await;
     drop(log);
     let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
     let broken = text.replace("\"content\":\"two\"", "\"content\":two");
     home.write("crab_user_1.jsonl", &broken);
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(told(&opened.history), ["user: one", "user: three"]);
     assert_eq!(home.read("crab_user_1.jsonl"), broken.as_bytes());
     assert_eq!(home.names(), ["crab_user_1.jsonl"]);
@@ -92,9 +85,11 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
     let home = Home::new();
     for sender in ["user", "well"] {
         let mut log = home.open("crab", sender).await.log;
-        log.append(&[user("one"), user("two"), user("three"), user("four")])
-            .await
-            .expect("appends");
+        append(
+            &mut log,
+            &[user("one"), user("two"), user("three"), user("four")],
+        )
+        .await;
     }
     let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
     let broken = text
@@ -121,25 +116,4 @@ async fn what_cannot_be_read_is_named_for_who_asks() {
     assert_eq!((found.lines, found.messages), (2, 2));
     assert_eq!(found.first_at, first_at as u64);
     assert_eq!(home.read("crab_user_1.jsonl"), broken.as_bytes());
-}
-
-#[tokio::test]
-async fn good_first_lines_are_reread_only_in_a_full_check() {
-    let mut home = Home::new();
-    for sender in ["user", "well"] {
-        home.open("crab", sender).await;
-    }
-    home.restart();
-    home.write("crab_bob_1.jsonl", "{\"broken\n");
-    let of_user = home.read("crab_user_1.jsonl");
-    home.write("by hand.jsonl", of_user);
-    // Line 1 is read of those that were not read yet.
-    let opened = async |lines| {
-        home.disk.opened.store(0, SeqCst);
-        assert_eq!(checked(&home, lines).await.len(), 1);
-        home.disk.opened.load(SeqCst)
-    };
-    assert_eq!(opened(false).await, 2);
-    assert_eq!(opened(false).await, 1);
-    assert_eq!(opened(true).await, 4);
 }

@@ -15,26 +15,22 @@ async fn archive(opened: &mut Opened) {
         title: Some("kept".into()),
         ..MetaRecord::default()
     };
-    opened
-        .log
-        .append(&[
+    append(
+        &mut opened.log,
+        &[
             Record::Meta(titled),
             Record::Run(run(1, RunPhase::Start)),
             user("x"),
-        ])
-        .await
-        .expect("appends");
+        ],
+    )
+    .await;
     let many: Vec<Record> = (0..1_000).map(|_| said(&"word ".repeat(60))).collect();
-    opened.log.append(&many).await.expect("appends");
+    append(&mut opened.log, &many).await;
     let steered = MetaRecord {
         steers: Some(vec!["wait".into()]),
         ..MetaRecord::default()
     };
-    opened
-        .log
-        .append(&[Record::Meta(steered)])
-        .await
-        .expect("appends");
+    append(&mut opened.log, &[Record::Meta(steered)]).await;
 }
 
 fn assert_is_as_archived(opened: &Opened) {
@@ -43,25 +39,6 @@ fn assert_is_as_archived(opened: &Opened) {
     assert_eq!(opened.open_run.as_ref().map(|run| run.id), Some(1));
     assert_eq!(opened.requests.len(), 1);
     assert_eq!(opened.steers, ["wait"]);
-}
-
-/// As a version left it that had not written the state before the marker, too.
-#[tokio::test]
-async fn marker_without_state_finds_it_before_the_marker() {
-    let mut home = Home::new();
-    let mut opened = home.open("crab", "user").await;
-    archive(&mut opened).await;
-    opened
-        .log
-        .append(&[compact("sum", 2)])
-        .await
-        .expect("appends");
-    drop(opened);
-    home.restart();
-    let opened = home.find("crab", "user").await.expect("exists");
-    assert_is_as_archived(&opened);
-    assert_eq!(opened.history.len(), 3);
-    assert_eq!(opened.archived_messages, 999);
 }
 
 /// Loading never searches the archive for state, wherever a crash interrupts a compaction.
@@ -84,7 +61,7 @@ async fn compaction_interrupted_anywhere_causes_no_search() {
         compact("sum", 2),
         Record::Meta(state),
     ];
-    opened.log.append(&records).await.expect("appends");
+    append(&mut opened.log, &records).await;
     drop(opened);
     let whole = home.read(NAME);
     let marker = "\"compact\"".len() + place_of(&whole[before..], b"\"compact\"") + before;
@@ -93,7 +70,7 @@ async fn compaction_interrupted_anywhere_causes_no_search() {
         home.write(NAME, &whole[..cut]);
         home.restart();
         home.disk.bytes_read();
-        let opened = home.find("crab", "user").await.expect("exists");
+        let opened = home.loaded("crab", "user").await;
         let read = home.disk.bytes_read();
         assert!(read < FEW_BYTES, "{read} bytes at {cut}");
         assert_is_as_archived(&opened);
@@ -103,7 +80,7 @@ async fn compaction_interrupted_anywhere_causes_no_search() {
     let state_alone = before + place_of(&whole[before..], b"\n") + 1;
     home.write(NAME, &whole[..state_alone]);
     home.restart();
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_is_as_archived(&opened);
     assert_eq!(opened.history.len(), 1_001);
 }

@@ -9,7 +9,7 @@ async fn a_page_costs_what_is_on_it() {
     let mut log = home.open("crab", "user").await.log;
     let text = "word ".repeat(100);
     let batch: Vec<Record> = (0..4000).map(|_| user(&text)).collect();
-    log.append(&batch).await.expect("appends");
+    append(&mut log, &batch).await;
     home.disk.bytes_read();
     let source = LogPart::Conversation(key("crab", "user"));
     let page = home.store.page(&source, None, 10).await.expect("reads");
@@ -37,14 +37,10 @@ async fn old_markers_are_found_by_reading_the_log() {
     }
     home.write("crab_user_1.jsonl", &text);
     let pair = key("crab", "user");
-    let mut opened = home.find("crab", "user").await.expect("exists");
+    let mut opened = home.loaded("crab", "user").await;
     assert!(home.disk.bytes_read() < 64 * 1024, "loading does not count");
     let state = || Record::Meta(MetaRecord::default());
-    opened
-        .log
-        .append(&[user("x"), compact("Ours", 0), state()])
-        .await
-        .expect("appends");
+    append(&mut opened.log, &[user("x"), compact("Ours", 0), state()]).await;
     let counts = |infos: &[ArchiveInfo]| infos.iter().map(|i| i.message_count).collect::<Vec<_>>();
     let infos = home.store.archives(&pair).await.expect("lists");
     assert_eq!(counts(&infos), [2000, 4000, 6000, 8000, 10_000, 1]);
@@ -64,12 +60,12 @@ async fn markers_moved_by_manual_edit_are_found() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let state = || Record::Meta(MetaRecord::default());
-    log.append(&[user("1"), compact("one", 0), state()])
-        .await
-        .expect("appends");
-    log.append(&[user("2"), compact("two", 0), state(), user("3")])
-        .await
-        .expect("appends");
+    append(&mut log, &[user("1"), compact("one", 0), state()]).await;
+    append(
+        &mut log,
+        &[user("2"), compact("two", 0), state(), user("3")],
+    )
+    .await;
     // A user edits an early message: every later offset is wrong now.
     let text = String::from_utf8(home.read("crab_user_1.jsonl")).expect("utf-8");
     home.write(
@@ -85,9 +81,7 @@ async fn markers_moved_by_manual_edit_are_found() {
     let expected = [("one".to_owned(), 1), ("two".to_owned(), 1)];
     assert_eq!(counts().await, expected);
     // The open log saw it too, and what it writes from then on is right.
-    log.append(&[user("4"), compact("three", 0), state()])
-        .await
-        .expect("appends");
+    append(&mut log, &[user("4"), compact("three", 0), state()]).await;
     let expected = [&expected[..], &[("three".to_owned(), 2)]].concat();
     assert_eq!(counts().await, expected);
     let list = home.store.list(None, None).await.expect("lists");
@@ -104,9 +98,7 @@ async fn manually_added_lines_of_an_open_log_are_counted() {
     text.extend_from_slice(b"{\"role\":\"user\",\"content\":\"by hand\"}\n");
     home.write("crab_user_1.jsonl", &text);
     let state = Record::Meta(MetaRecord::default());
-    log.append(&[user("1"), compact("sum", 0), state, user("2")])
-        .await
-        .expect("appends");
+    append(&mut log, &[user("1"), compact("sum", 0), state, user("2")]).await;
     let list = home.store.list(None, None).await.expect("lists");
     assert_eq!(list[0].message_count, 3);
 }
@@ -128,7 +120,7 @@ async fn page_full_of_images_ends_early_and_reports_more() {
         }];
         let output = ToolOutput::ok("x").with_images(vec![image.clone()]);
         let lines = [call, Message::result(id, output)].map(|m| Record::Message(Arc::new(m)));
-        log.append(&lines).await.expect("appends");
+        append(&mut log, &lines).await;
     }
     let source = LogPart::Conversation(key("crab", "user"));
     let page = home.store.page(&source, None, 100).await.expect("reads");

@@ -2,17 +2,15 @@
 
 use crate::support::*;
 use crabtalk_domain::storage::*;
+use crabtalk_store::FileStore;
+use std::path::Path;
+use std::sync::Arc;
 
 #[tokio::test]
 async fn removal_moves_only_files_of_the_pair_to_the_trash() {
     let home = Home::new();
     for round in 1..=2 {
-        home.open("crab", "user")
-            .await
-            .log
-            .append(&[user("x")])
-            .await
-            .expect("appends");
+        append(&mut home.open("crab", "user").await.log, &[user("x")]).await;
         home.write("crab_user_1.jsonl.torn", "{\"ro");
         home.open("crab", "user-1").await;
         home.store
@@ -32,19 +30,15 @@ async fn removal_moves_only_files_of_the_pair_to_the_trash() {
     assert!(home.open("crab", "user").await.history.is_empty());
 }
 
-#[tokio::test]
-async fn removal_takes_superseded_files_along() {
-    let home = Home::new();
-    for seq in [1, 2, 3] {
-        home.write(
-            &format!("crab_user_{seq}_t.jsonl"),
-            "{\"agent\":\"crab\",\"created_by\":\"user\"}\n",
-        );
-    }
-    let pair = key("crab", "user");
-    home.store.remove(&pair).await.expect("removes");
-    assert!(home.names().is_empty());
-    assert_eq!(names(&home.trash()).len(), 3);
+/// A store in a folder, whose conversations have outputs by sender.
+fn with_outputs(dir: &Path) -> FileStore {
+    let outputs = dir.join("outputs");
+    let indexes = crabtalk_store::Indexes::in_state(&dir.join("state"));
+    let sessions = dir.join("sessions");
+    let trash = sessions.join("trash");
+    let files = Arc::new(crabtalk_store::fs::OsFiles);
+    FileStore::open(sessions, trash, SyncPolicy::Step, files, &indexes)
+        .with_belongings("outputs", move |key| outputs.join(key.sender.as_str()))
 }
 
 #[tokio::test]
@@ -52,12 +46,7 @@ async fn tool_files_move_to_the_trash_with_their_conversation() {
     let dir = tempfile::tempdir().expect("temp dir");
     let (sessions, outputs) = (dir.path().join("sessions"), dir.path().join("outputs"));
     let trash = sessions.join("trash");
-    let files = std::sync::Arc::new(crabtalk_store::fs::OsFiles);
-    let policy = crabtalk_domain::storage::SyncPolicy::Step;
-    let folder = outputs.clone();
-    let indexes = crabtalk_store::Indexes::in_state(&dir.path().join("state"));
-    let store = crabtalk_store::FileStore::open(&sessions, &trash, policy, files, &indexes)
-        .with_belongings("outputs", move |key| folder.join(key.sender.as_str()));
+    let store = with_outputs(dir.path());
     for sender in ["one", "two"] {
         let kept = outputs.join(sender);
         std::fs::create_dir_all(&kept).expect("dir");
@@ -84,25 +73,13 @@ async fn tool_files_move_to_the_trash_with_their_conversation() {
 async fn what_is_restored_has_everything_that_it_had() {
     let dir = tempfile::tempdir().expect("temp dir");
     let (sessions, outputs) = (dir.path().join("sessions"), dir.path().join("outputs"));
-    let trash = sessions.join("trash");
-    let folder = outputs.clone();
-    let open = || {
-        let (files, folder) = (
-            std::sync::Arc::new(crabtalk_store::fs::OsFiles),
-            folder.clone(),
-        );
-        let policy = crabtalk_domain::storage::SyncPolicy::Step;
-        let indexes = crabtalk_store::Indexes::in_state(&dir.path().join("state"));
-        crabtalk_store::FileStore::open(&sessions, &trash, policy, files, &indexes)
-            .with_belongings("outputs", move |key| folder.join(key.sender.as_str()))
-    };
-    let store = open();
+    let store = with_outputs(dir.path());
     let pair = key("crab", "user");
     let begin = async |words: &str| {
         let opened = store.open(&pair, Some(new())).await.expect("opens");
         let mut log = opened.expect("is there").log;
-        log.append(&[user(words)]).await.expect("appends");
-        log.append(&[titled(words)]).await.expect("renames");
+        append(&mut log, &[user(words)]).await;
+        append(&mut log, &[titled(words)]).await;
         std::fs::create_dir_all(outputs.join("user")).expect("dir");
         std::fs::write(outputs.join("user/bash-1.txt"), words).expect("write");
     };
@@ -152,7 +129,7 @@ async fn what_is_restored_has_everything_that_it_had() {
     assert!(matches!(taken, Err(Error::Taken(_))), "there is one");
     // By another store, as after a restart, the last one comes back.
     store.remove(&pair).await.expect("removes");
-    let store = open();
+    let store = with_outputs(dir.path());
     store.restore(&pair, None).await.expect("restores");
     assert_eq!(kept("bash-1.txt").as_deref(), Some("two"));
     assert_eq!(store.trash(None, None).await.expect("lists").len(), 2);

@@ -75,7 +75,7 @@ async fn play(store: &dyn Storage, acts: &[Act]) -> Opened {
         let opened = store.open(&key, Some(new())).await.expect("opens");
         let mut opened = opened.expect("is created");
         let records = records(store, act).await;
-        opened.log.append(&records).await.expect("appends");
+        append(&mut opened.log, &records).await;
     }
     let opened = store.open(&key, Some(new())).await.expect("opens");
     opened.expect("is there")
@@ -235,7 +235,7 @@ async fn marker_cut_anywhere_leaves_a_whole_history() {
         for cut in (before..=whole.len()).step_by(5) {
             home.write(&named, &whole[..cut]);
             home.restart();
-            let opened = home.find("crab", "user").await.expect("exists");
+            let opened = home.loaded("crab", "user").await;
             // A line is whole without its newline, too.
             let want = if cut >= lines[1] { after } else { "c c!" };
             assert_eq!(line(&opened), want, "at {cut}");
@@ -267,7 +267,7 @@ async fn state_is_found_before_a_damaged_marker_batch() {
     lines.push(r#"{"role":"user","content":"c"}"#.to_owned());
     home.write(&name, lines.join("\n") + "\n");
     home.restart();
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(line(&opened), "c");
     assert_eq!(opened.requests, [("req-1".to_owned(), 1)]);
 }
@@ -289,7 +289,7 @@ async fn moved_targets_hide_nothing() {
         let text = text.replacen("\n", "\n{\"note\":1}\n", 1);
         home.write(&name, text + "{\"role\":\"user\",\"content\":\"c\"}\n");
         home.restart();
-        let opened = home.find("crab", "user").await.expect("exists");
+        let opened = home.loaded("crab", "user").await;
         assert_eq!(line(&opened), want);
     }
 }
@@ -301,14 +301,14 @@ async fn hidden_messages_are_not_read() {
     let mut home = Home::new();
     play(&home.store, &[Say("a"), Say("b")]).await;
     let rewind = records(&home.store, &Rewind(2)).await;
-    let mut opened = home.find("crab", "user").await.expect("exists");
+    let mut opened = home.loaded("crab", "user").await;
     let many: Vec<Record> = (0..3_000).map(|_| said(&"word ".repeat(60))).collect();
-    opened.log.append(&many).await.expect("appends");
-    opened.log.append(&rewind).await.expect("appends");
+    append(&mut opened.log, &many).await;
+    append(&mut opened.log, &rewind).await;
     drop(opened);
     home.restart();
     home.disk.bytes_read();
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(line(&opened), "a a!");
     assert_eq!(opened.archived_messages, 3_002);
     let read = home.disk.bytes_read();
@@ -332,7 +332,7 @@ async fn rewind_keeps_calls_and_results_together() {
         Record::Message(Arc::new(Message::tool("1", "done", false))),
         said("a!"),
     ];
-    opened.log.append(&records).await.expect("appends");
+    append(&mut opened.log, &records).await;
     drop(opened);
     let opened = play(&home.store, &[Say("b"), Rewind(4)]).await;
     assert_eq!(line(&opened), "a  done a!");

@@ -82,14 +82,14 @@ proptest! {
                     Step::Say(messages) => {
                         let record = |m: &Message| Record::Message(Arc::new(m.clone()));
                         let records: Vec<Record> = messages.iter().map(record).collect();
-                        opened.log.append(&records).await.expect("appends");
+                        append(&mut opened.log, &records).await;
                         all.extend(messages.iter().cloned());
                         working.extend(messages);
                     }
                     Step::Compact(summary, keep) => {
                         let keep = keep.min(all.len());
                         let state = Record::Meta(MetaRecord::default());
-                        opened.log.append(&[compact(&summary, keep), state]).await.expect("appends");
+                        append(&mut opened.log, &[compact(&summary, keep), state]).await;
                         // A fresh start has no summary.
                         let first = (!summary.is_empty()).then(|| Message {
                             at: "2026-11-02T00:00:00Z".into(),
@@ -101,12 +101,12 @@ proptest! {
                     Step::Title(new) => {
                         title.clone_from(&new);
                         let meta = MetaRecord { title: Some(new.clone()), ..MetaRecord::default() };
-                        opened.log.append(&[Record::Meta(meta)]).await.expect("appends");
-                        opened.log.append(&[titled(&new)]).await.expect("renames");
+                        append(&mut opened.log, &[Record::Meta(meta)]).await;
+                        append(&mut opened.log, &[titled(&new)]).await;
                     }
                     Step::Restart => {
                         home.restart();
-                        opened = home.find("crab", &sender).await.expect("exists");
+                        opened = home.loaded("crab", &sender).await;
                     }
                 }
             }
@@ -115,7 +115,7 @@ proptest! {
             let archives = home.store.archives(&key("crab", &sender)).await.expect("lists");
             let listed = home.store.list(None, None).await.expect("lists");
             home.restart();
-            let opened = home.find("crab", &sender).await.expect("exists");
+            let opened = home.loaded("crab", &sender).await;
             assert_eq!(shape(&opened.history), shape(&working));
             assert_eq!(opened.meta.title, title);
             let entries = page.expect("reads").entries;

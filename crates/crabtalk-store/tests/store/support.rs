@@ -89,12 +89,22 @@ impl Home {
             .expect("is created")
     }
 
+    /// Opens a conversation that exists.
+    pub(crate) async fn loaded(&self, agent: &str, sender: &str) -> Opened {
+        self.find(agent, sender).await.expect("exists")
+    }
+
     pub(crate) async fn find(&self, agent: &str, sender: &str) -> Option<Opened> {
         self.store
             .open(&key(agent, sender), None)
             .await
             .expect("no error")
     }
+}
+
+/// Appends records, which must succeed.
+pub(crate) async fn append(log: &mut Box<dyn ConversationLog>, records: &[Record]) -> Position {
+    log.append(records).await.expect("appends")
 }
 
 fn store(dir: &Path, policy: SyncPolicy, disk: &Disk) -> FileStore {

@@ -19,10 +19,7 @@ async fn whoever_asks_meanwhile_shares_the_next_sync() {
     {
         let _held = home.disk.gate.lock().expect("lock");
         for n in 0..50 {
-            let at = log
-                .append(&[user(&n.to_string())])
-                .await
-                .expect("appends beside a sync");
+            let at = append(&mut log, &[user(&n.to_string())]).await;
             waiting.spawn(log.synced(at));
         }
     }
@@ -31,7 +28,7 @@ async fn whoever_asks_meanwhile_shares_the_next_sync() {
     }
     let syncs = home.disk.syncs.load(SeqCst);
     assert!(syncs <= 2, "{syncs} syncs for 50 requests");
-    let end = log.append(&[]).await.expect("nothing");
+    let end = append(&mut log, &[]).await;
     log.synced(end).await.expect("is durable");
     assert_eq!(
         home.disk.syncs.load(SeqCst),
@@ -49,20 +46,13 @@ async fn a_slow_disk_stops_neither_appends_nor_reads() {
     let home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let held = home.disk.gate.lock().expect("lock");
-    let at = log.append(&[user("one")]).await.expect("appends");
+    let at = append(&mut log, &[user("one")]).await;
     let synced = log.synced(at);
-    log.append(&[user("two")]).await.expect("appends");
-    log.append(&[titled("title")]).await.expect("renames");
+    append(&mut log, &[user("two")]).await;
+    append(&mut log, &[titled("title")]).await;
     drop(held);
     synced.await.expect("syncs");
-    assert_eq!(
-        home.find("crab", "user")
-            .await
-            .expect("exists")
-            .history
-            .len(),
-        2
-    );
+    assert_eq!(home.loaded("crab", "user").await.history.len(), 2);
 }
 
 #[tokio::test]
@@ -74,7 +64,7 @@ async fn concurrent_syncs_survive_a_dropped_waiter() {
     }
     let mut waiting = JoinSet::new();
     for log in &mut logs {
-        let at = log.append(&[user("x")]).await.expect("appends");
+        let at = append(log, &[user("x")]).await;
         drop(log.synced(at));
         waiting.spawn(log.synced(at));
     }
@@ -94,7 +84,7 @@ async fn a_disk_that_hangs_does_not_keep_the_store() {
     let mut log = home.open("crab", "user").await.log;
     let disk = home.disk.clone();
     let held = disk.gate.lock().expect("lock");
-    let at = log.append(&[user("one")]).await.expect("appends");
+    let at = append(&mut log, &[user("one")]).await;
     let synced = log.synced(at);
     drop(log);
     let (ended, over) = std::sync::mpsc::channel();
@@ -121,7 +111,7 @@ async fn failed_sync_is_reported_and_log_rewritten() {
             let mut log = home.open("crab", "user").await.log;
             home.disk
                 .fail(move |o, _| (o == op).then_some(Fault::Error(kind)));
-            let at = log.append(&[user("kept")]).await.expect("appends");
+            let at = append(&mut log, &[user("kept")]).await;
             let error = log.synced(at).await.expect_err("told");
             assert_eq!(
                 matches!(error, Error::Unwritable { .. }),
@@ -129,11 +119,11 @@ async fn failed_sync_is_reported_and_log_rewritten() {
                 "{error}"
             );
             home.disk.heal();
-            let after = log.append(&[user("after")]).await.expect("works again");
+            let after = append(&mut log, &[user("after")]).await;
             log.synced(after).await.expect("syncs again");
             assert_eq!(home.disk.dir_syncs.load(SeqCst), 1, "the name is durable");
             home.restart();
-            let history = told(&home.find("crab", "user").await.expect("exists").history);
+            let history = told(&home.loaded("crab", "user").await.history);
             assert_eq!(history, ["user: kept", "user: after"]);
         }
     }
@@ -143,12 +133,12 @@ async fn failed_sync_is_reported_and_log_rewritten() {
 async fn what_a_failed_sync_lost_is_put_back() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    let at = log.append(&[user("durable")]).await.expect("appends");
+    let at = append(&mut log, &[user("durable")]).await;
     log.synced(at).await.expect("syncs");
     let path = home.sessions().join("crab_user_1.jsonl");
     let durable = std::fs::read(&path).expect("read");
-    log.append(&[user("one")]).await.expect("appends");
-    let upto = log.append(&[user("two")]).await.expect("appends");
+    append(&mut log, &[user("one")]).await;
+    let upto = append(&mut log, &[user("two")]).await;
     let acknowledged = std::fs::read(&path).expect("read");
     // The disk loses what was not durable, says so, and is well again after.
     let lost = [
@@ -166,17 +156,10 @@ async fn what_a_failed_sync_lost_is_put_back() {
     log.synced(upto).await.expect_err("told");
     home.disk.heal();
     assert_eq!(std::fs::read(&path).expect("read"), acknowledged);
-    let at = log.append(&[user("three")]).await.expect("appends");
+    let at = append(&mut log, &[user("three")]).await;
     log.synced(at).await.expect("syncs");
     home.restart();
-    assert_eq!(
-        home.find("crab", "user")
-            .await
-            .expect("exists")
-            .history
-            .len(),
-        4
-    );
+    assert_eq!(home.loaded("crab", "user").await.history.len(), 4);
 }
 
 #[tokio::test]
@@ -185,12 +168,12 @@ async fn log_refuses_appends_until_it_can_be_reopened() {
     let mut log = home.open("crab", "user").await.log;
     home.disk
         .fail_always(&[Op::Sync, Op::Open], ErrorKind::Other);
-    let at = log.append(&[user("one")]).await.expect("appends");
+    let at = append(&mut log, &[user("one")]).await;
     log.synced(at).await.expect_err("told");
     log.append(&[user("refused")]).await.expect_err("refused");
     home.disk.heal();
-    let at = log.append(&[user("two")]).await.expect("appends");
+    let at = append(&mut log, &[user("two")]).await;
     log.synced(at).await.expect("syncs");
-    let history = told(&home.find("crab", "user").await.expect("exists").history);
+    let history = told(&home.loaded("crab", "user").await.history);
     assert_eq!(history, ["user: one", "user: two"]);
 }

@@ -8,18 +8,24 @@ const TORN: &str = "crab_user_1.jsonl.torn";
 
 async fn sample(home: &Home) -> Vec<u8> {
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[
-        Record::Run(run(1, RunPhase::Start)),
-        user("h\u{e9}llo \u{1f980}\n"),
-    ])
-    .await
-    .expect("appends");
-    log.append(&[said("\u{4f60}\u{597d}"), compact("\u{1f99e} sum", 1)])
-        .await
-        .expect("appends");
-    log.append(&[Record::Meta(MetaRecord::default()), user("last \u{1f980}")])
-        .await
-        .expect("appends");
+    append(
+        &mut log,
+        &[
+            Record::Run(run(1, RunPhase::Start)),
+            user("h\u{e9}llo \u{1f980}\n"),
+        ],
+    )
+    .await;
+    append(
+        &mut log,
+        &[said("\u{4f60}\u{597d}"), compact("\u{1f99e} sum", 1)],
+    )
+    .await;
+    append(
+        &mut log,
+        &[Record::Meta(MetaRecord::default()), user("last \u{1f980}")],
+    )
+    .await;
     home.read(NAME)
 }
 
@@ -37,7 +43,7 @@ async fn log_cut_at_any_byte_opens_with_all_whole_lines() {
             assert!(home.find("crab", "user").await.is_none(), "cut {cut}");
             assert!(home.store.list(None, None).await.expect("lists").is_empty());
             let mut opened = home.open("crab", "user").await;
-            opened.log.append(&[user("new")]).await.expect("appends");
+            append(&mut opened.log, &[user("new")]).await;
             let kept = if cut == 0 {
                 vec![NAME]
             } else {
@@ -45,7 +51,7 @@ async fn log_cut_at_any_byte_opens_with_all_whole_lines() {
             };
             assert_eq!(home.names(), kept, "cut {cut}");
             home.restart();
-            let opened = home.find("crab", "user").await.expect("exists");
+            let opened = home.loaded("crab", "user").await;
             assert_eq!(told(&opened.history), ["user: new"]);
             continue;
         }
@@ -65,17 +71,14 @@ async fn log_cut_at_any_byte_opens_with_all_whole_lines() {
             (at, line) if line["run"]["event"] == "start" => at,
             _ => whole,
         };
-        let mut opened = home.find("crab", "user").await.expect("exists");
+        let mut opened = home.loaded("crab", "user").await;
         let expected: Vec<Line> = lines(&bytes[..whole]);
         let mut want = history(&expected);
         assert_eq!(told(&opened.history), want, "cut {cut}");
-        opened.log.append(&[user("next")]).await.expect("appends");
+        append(&mut opened.log, &[user("next")]).await;
         want.push("user: next".into());
         home.restart();
-        assert_eq!(
-            told(&home.find("crab", "user").await.expect("exists").history),
-            want
-        );
+        assert_eq!(told(&home.loaded("crab", "user").await.history), want);
         let log = home.read(NAME);
         assert_eq!(&log[..whole], &bytes[..whole], "cut {cut}");
         assert_eq!(
@@ -137,22 +140,22 @@ fn history(lines: &[Line]) -> Vec<String> {
 async fn run_start_without_its_message_never_began() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
-    log.append(&[
-        Record::Run(run(1, RunPhase::Start)),
-        user("a"),
-        Record::Run(run(1, RunPhase::End)),
-    ])
-    .await
-    .expect("appends");
+    append(
+        &mut log,
+        &[
+            Record::Run(run(1, RunPhase::Start)),
+            user("a"),
+            Record::Run(run(1, RunPhase::End)),
+        ],
+    )
+    .await;
     let before = home.read(NAME);
-    log.append(&[Record::Run(run(2, RunPhase::Start)), user("b")])
-        .await
-        .expect("appends");
+    append(&mut log, &[Record::Run(run(2, RunPhase::Start)), user("b")]).await;
     let whole = home.read(NAME);
     for cut in before.len()..whole.len() - 2 {
         home.write(NAME, &whole[..cut]);
         home.restart();
-        let opened = home.find("crab", "user").await.expect("exists");
+        let opened = home.loaded("crab", "user").await;
         assert_eq!((opened.last_run, opened.open_run), (1, None), "cut {cut}");
         assert_eq!(opened.requests, [("req-1".into(), 1)], "cut {cut}");
         assert_eq!(home.read(NAME), before, "cut {cut}");
@@ -162,12 +165,10 @@ async fn run_start_without_its_message_never_began() {
         tries: 1,
         ..run(2, RunPhase::Start)
     };
-    let mut log = home.find("crab", "user").await.expect("exists").log;
-    log.append(&[Record::Run(again.clone())])
-        .await
-        .expect("appends");
+    let mut log = home.loaded("crab", "user").await.log;
+    append(&mut log, &[Record::Run(again.clone())]).await;
     home.restart();
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(opened.open_run, Some(again));
 }
 
@@ -177,14 +178,7 @@ async fn torn_bytes_pile_up_and_are_never_replaced() {
     let bytes = sample(&home).await;
     home.write(TORN, "earlier");
     home.write(NAME, [&bytes[..], b"{\"role\":\"us"].concat());
-    assert_eq!(
-        home.find("crab", "user")
-            .await
-            .expect("exists")
-            .history
-            .len(),
-        3
-    );
+    assert_eq!(home.loaded("crab", "user").await.history.len(), 3);
     assert_eq!(home.read(TORN), b"earlier\n{\"role\":\"us");
     assert_eq!(home.read(NAME), bytes);
 }
@@ -194,19 +188,12 @@ async fn garbage_at_the_end_is_torn_even_with_a_newline() {
     let home = Home::new();
     let bytes = sample(&home).await;
     home.write(NAME, [&bytes[..], b"{\"role\":\"us\n"].concat());
-    assert_eq!(
-        home.find("crab", "user")
-            .await
-            .expect("exists")
-            .history
-            .len(),
-        3
-    );
+    assert_eq!(home.loaded("crab", "user").await.history.len(), 3);
     assert_eq!(home.read(NAME), bytes);
     // Only the last line can be torn: earlier lines were once complete.
     let broken = [&bytes[..], b"{\"role\":\"us\n{\"role\":\"as\n"].concat();
     home.write(NAME, &broken);
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(opened.history.len(), 3);
     assert_eq!(home.read(NAME), [&bytes[..], b"{\"role\":\"us\n"].concat());
 }
@@ -216,7 +203,7 @@ async fn lines_after_lost_bytes_are_recovered() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     for n in 0..30 {
-        log.append(&[user(&n.to_string())]).await.expect("appends");
+        append(&mut log, &[user(&n.to_string())]).await;
     }
     drop(log);
     let whole = home.read(NAME);
@@ -236,16 +223,16 @@ async fn lines_after_lost_bytes_are_recovered() {
         home.restart();
         let mut want = all.clone();
         lost.iter().rev().for_each(|at| drop(want.remove(*at)));
-        let mut opened = home.find("crab", "user").await.expect("exists");
+        let mut opened = home.loaded("crab", "user").await;
         assert_eq!(told(&opened.history), want, "{hole:?}");
         let source = LogPart::Conversation(key("crab", "user"));
         let page = home.store.page(&source, None, 100).await.expect("reads");
         assert_eq!(page.entries.len(), want.len(), "{hole:?}");
         assert_eq!(home.read(NAME), spoilt, "its bytes are kept");
-        opened.log.append(&[user("next")]).await.expect("appends");
+        append(&mut opened.log, &[user("next")]).await;
         want.push("user: next".into());
         home.restart();
-        let opened = home.find("crab", "user").await.expect("exists");
+        let opened = home.loaded("crab", "user").await;
         assert_eq!(told(&opened.history), want);
         assert_eq!(home.names(), [NAME]);
     }
@@ -258,7 +245,7 @@ async fn unwritten_last_block_is_torn() {
     for lost in [&b"\0\0\0\0\0\0"[..], b"{\"role\":\"us\0\0\0\0\0\0\0\0"] {
         let _ = std::fs::remove_file(home.sessions().join(TORN));
         home.write(NAME, [&bytes[..], lost].concat());
-        let opened = home.find("crab", "user").await.expect("exists");
+        let opened = home.loaded("crab", "user").await;
         assert_eq!(opened.history.len(), 3);
         assert_eq!(home.read(NAME), bytes);
         assert!(home.read(TORN).ends_with(lost));
@@ -270,15 +257,9 @@ async fn crash_after_marker_keeps_title_and_request() {
     let mut home = Home::new();
     let mut log = home.open("crab", "user").await.log;
     let begun = |id| Record::Run(run(id, RunPhase::Start));
-    log.append(&[begun(1), user("one"), titled("Before")])
-        .await
-        .expect("appends");
-    log.append(&[begun(2), said("two"), titled("A garden")])
-        .await
-        .expect("appends");
-    log.append(&[compact("sum", 0), titled("A garden")])
-        .await
-        .expect("appends");
+    append(&mut log, &[begun(1), user("one"), titled("Before")]).await;
+    append(&mut log, &[begun(2), said("two"), titled("A garden")]).await;
+    append(&mut log, &[compact("sum", 0), titled("A garden")]).await;
     drop(log);
     let name = "crab_user_1_a-garden.jsonl";
     let whole = home.read(name);
@@ -287,7 +268,7 @@ async fn crash_after_marker_keeps_title_and_request() {
     let listed = home.store.list(None, None).await.expect("lists");
     assert_eq!(listed[0].meta.title, "A garden");
     assert_eq!(listed[0].message_count, 2);
-    let opened = home.find("crab", "user").await.expect("exists");
+    let opened = home.loaded("crab", "user").await;
     assert_eq!(opened.meta.title, "A garden");
     let known: Vec<u64> = opened.requests.iter().map(|(_, run)| *run).collect();
     assert_eq!(known, [1, 2], "none of them runs again");
@@ -298,7 +279,7 @@ async fn missing_newline_is_added_after_a_refused_append() {
     let home = Home::new();
     let bytes = sample(&home).await;
     home.write(NAME, &bytes[..bytes.len() - 1]);
-    let mut opened = home.find("crab", "user").await.expect("exists");
+    let mut opened = home.loaded("crab", "user").await;
     home.disk.fail(|op, n| {
         let fault = if n == 0 {
             Fault::Short(5)
@@ -313,8 +294,8 @@ async fn missing_newline_is_added_after_a_refused_append() {
         .await
         .expect_err("full");
     home.disk.heal();
-    opened.log.append(&[user("taken")]).await.expect("appends");
-    let history = home.find("crab", "user").await.expect("exists").history;
+    append(&mut opened.log, &[user("taken")]).await;
+    let history = home.loaded("crab", "user").await.history;
     assert_eq!(history.len(), 4);
     assert_eq!(history[3].content, "taken");
 }

@@ -20,258 +20,92 @@ const PAIRS: [(&str, &str); 6] = [
     ("Amara", "Nils"),
 ];
 
-/// A fact: what is said, after which question if any, and what is asked later.
-struct Fact {
-    lead: Option<&'static str>,
-    said: &'static str,
-    asked: &'static str,
-}
+/// Facts, one a line: after which question it is told if any, what is said, and what is asked
+/// later. `{x}` is a thing, `{p}` a place, `{n}` a third person, `{A}` the speaker.
+const FACTS: &str = "\
+I finally bought the {x} at that shop in {p}. | Where did {A} buy the {x}?
+How did it go with the {x}? | I sold it to {n} for next to nothing. | Who got the {x} that {A} was selling?
+So what did you call her? | We named the puppy {n}, after my aunt. | What is the name of {A}'s dog?
+{n} taught me everything about the {x} back then. | Who was teaching {A} about the {x}?
+Last week we drove all the way to {p} with {n}. | When did {A} drive to {p}?
+Did you find it in the end? | Yes, it had fallen behind the {x} the whole time. | What did {A} find behind the {x}?
+I broke my wrist when I slipped in {p}. | How was {A}'s wrist broken?
+They chose me to lead the {x} group this year. | Which group was {A} chosen for as a leader?
+Any plans for the summer? | I am going to spend it in {p}, painting. | Where is {A} spending the summer?
+My grandmother left me her {x} in her will. | What did {A} inherit from the grandmother's will?
+{n} flew in from {p} just to see the {x}. | Who came flying from {p}?
+Why are you so tired? | I was awake all night mending the {x}. | What kept {A} awake at night?
+The doctor forbade me coffee, I drink tea from {p} now. | What is {A} drinking since the doctor's advice?
+I have been writing a novel about a {x} in {p}. | What does {A} write novels about?
+Who won the competition? | {n} won it with a homemade {x}! | Who was the winner of the competition with the {x}?
+We held the exhibition today and the {x} was the star. | What exhibition did {A} hold in {date}?
+My brother got married in {p} yesterday. | When did {A}'s brother marry in {p}?
+What happened to your {x}? | Somebody stole it at the station in {p}. | Where was the {x} of {A} stolen?
+I lent the {x} to {n} and never saw it again. | To whom did {A} lend the {x}?
+{n} and I sang in the choir of {p} for years. | With whom did {A} sing in a choir?
+What are you growing this year? | Mostly beans, next to the old {x}. | What grows in {A}'s garden beside the {x}?
+I started to learn the {x} from {n} on Fridays. | Which lessons is {A} taking from {n}?
+We moved out of {p} because of the {x} next door. | Why did {A} leave {p}?
+Where did you hide the {x}? | Under the stairs, {n} will never look there. | What is hidden under {A}'s stairs?";
 
-const fn fact(lead: Option<&'static str>, said: &'static str, asked: &'static str) -> Fact {
-    Fact { lead, said, asked }
-}
+const THINGS: &str = "telescope, violin, canoe, bicycle, sewing machine, kite, lantern, accordion, typewriter, \
+    greenhouse, loom, camera, chess set, drum, sailing boat, beehive, rocking chair, piano, \
+    globe, compass, clock, carpet, tent, oven, bookshelf, lawn mower, radio, sculpture, \
+    hammock, saddle, teapot, quilt, harp, ladder, aquarium, mirror, surfboard, anvil, \
+    fireplace, trumpet";
 
-/// `{x}` is a thing, `{p}` a place, `{n}` a third person, `{A}` the speaker.
-const FACTS: [Fact; 24] = [
-    fact(
-        None,
-        "I finally bought the {x} at that shop in {p}.",
-        "Where did {A} buy the {x}?",
-    ),
-    fact(
-        Some("How did it go with the {x}?"),
-        "I sold it to {n} for next to nothing.",
-        "Who got the {x} that {A} was selling?",
-    ),
-    fact(
-        Some("So what did you call her?"),
-        "We named the puppy {n}, after my aunt.",
-        "What is the name of {A}'s dog?",
-    ),
-    fact(
-        None,
-        "{n} taught me everything about the {x} back then.",
-        "Who was teaching {A} about the {x}?",
-    ),
-    fact(
-        None,
-        "Last week we drove all the way to {p} with {n}.",
-        "When did {A} drive to {p}?",
-    ),
-    fact(
-        Some("Did you find it in the end?"),
-        "Yes, it had fallen behind the {x} the whole time.",
-        "What did {A} find behind the {x}?",
-    ),
-    fact(
-        None,
-        "I broke my wrist when I slipped in {p}.",
-        "How was {A}'s wrist broken?",
-    ),
-    fact(
-        None,
-        "They chose me to lead the {x} group this year.",
-        "Which group was {A} chosen for as a leader?",
-    ),
-    fact(
-        Some("Any plans for the summer?"),
-        "I am going to spend it in {p}, painting.",
-        "Where is {A} spending the summer?",
-    ),
-    fact(
-        None,
-        "My grandmother left me her {x} in her will.",
-        "What did {A} inherit from the grandmother's will?",
-    ),
-    fact(
-        None,
-        "{n} flew in from {p} just to see the {x}.",
-        "Who came flying from {p}?",
-    ),
-    fact(
-        Some("Why are you so tired?"),
-        "I was awake all night mending the {x}.",
-        "What kept {A} awake at night?",
-    ),
-    fact(
-        None,
-        "The doctor forbade me coffee, I drink tea from {p} now.",
-        "What is {A} drinking since the doctor's advice?",
-    ),
-    fact(
-        None,
-        "I have been writing a novel about a {x} in {p}.",
-        "What does {A} write novels about?",
-    ),
-    fact(
-        Some("Who won the competition?"),
-        "{n} won it with a homemade {x}!",
-        "Who was the winner of the competition with the {x}?",
-    ),
-    fact(
-        None,
-        "We held the exhibition today and the {x} was the star.",
-        "What exhibition did {A} hold in {date}?",
-    ),
-    fact(
-        None,
-        "My brother got married in {p} yesterday.",
-        "When did {A}'s brother marry in {p}?",
-    ),
-    fact(
-        Some("What happened to your {x}?"),
-        "Somebody stole it at the station in {p}.",
-        "Where was the {x} of {A} stolen?",
-    ),
-    fact(
-        None,
-        "I lent the {x} to {n} and never saw it again.",
-        "To whom did {A} lend the {x}?",
-    ),
-    fact(
-        None,
-        "{n} and I sang in the choir of {p} for years.",
-        "With whom did {A} sing in a choir?",
-    ),
-    fact(
-        Some("What are you growing this year?"),
-        "Mostly beans, next to the old {x}.",
-        "What grows in {A}'s garden beside the {x}?",
-    ),
-    fact(
-        None,
-        "I started to learn the {x} from {n} on Fridays.",
-        "Which lessons is {A} taking from {n}?",
-    ),
-    fact(
-        None,
-        "We moved out of {p} because of the {x} next door.",
-        "Why did {A} leave {p}?",
-    ),
-    fact(
-        Some("Where did you hide the {x}?"),
-        "Under the stairs, {n} will never look there.",
-        "What is hidden under {A}'s stairs?",
-    ),
-];
+const PLACES: &str = "Porto, Lyon, Gdansk, Bergen, Naples, Seville, Ghent, Tartu, Graz, Cork, Split, Turku, \
+    Brno, Basel, Trieste, Malmo, Kaunas, Utrecht, Zadar, Leeds, Arles, Pecs, Bremen, Siena";
 
-const THINGS: [&str; 40] = [
-    "telescope",
-    "violin",
-    "canoe",
-    "bicycle",
-    "sewing machine",
-    "kite",
-    "lantern",
-    "accordion",
-    "typewriter",
-    "greenhouse",
-    "loom",
-    "camera",
-    "chess set",
-    "drum",
-    "sailing boat",
-    "beehive",
-    "rocking chair",
-    "piano",
-    "globe",
-    "compass",
-    "clock",
-    "carpet",
-    "tent",
-    "oven",
-    "bookshelf",
-    "lawn mower",
-    "radio",
-    "sculpture",
-    "hammock",
-    "saddle",
-    "teapot",
-    "quilt",
-    "harp",
-    "ladder",
-    "aquarium",
-    "mirror",
-    "surfboard",
-    "anvil",
-    "fireplace",
-    "trumpet",
-];
-
-const PLACES: [&str; 24] = [
-    "Porto", "Lyon", "Gdansk", "Bergen", "Naples", "Seville", "Ghent", "Tartu", "Graz", "Cork",
-    "Split", "Turku", "Brno", "Basel", "Trieste", "Malmo", "Kaunas", "Utrecht", "Zadar", "Leeds",
-    "Arles", "Pecs", "Bremen", "Siena",
-];
-
-const PEOPLE: [&str; 16] = [
-    "Ruth", "Boris", "Clara", "Dmitri", "Elif", "Fatima", "Gustav", "Helga", "Ivo", "Jonas",
-    "Klara", "Lucia", "Mateo", "Nadia", "Otto", "Paula",
-];
+const PEOPLE: &str = "Ruth, Boris, Clara, Dmitri, Elif, Fatima, Gustav, Helga, Ivo, Jonas, Klara, Lucia, Mateo, \
+    Nadia, Otto, Paula";
 
 /// Turns that share words with facts and answer nothing.
-const NOISE: [&str; 22] = [
-    "I saw a {x} in a film yesterday, it reminded me of {p}.",
-    "Do you think a {x} would be hard to buy these days?",
-    "{n} keeps talking about {p}, I have no idea why.",
-    "Somebody should write a song about a {x}.",
-    "I never learned to play anything, let alone the {x}.",
-    "My neighbour wants to sell a {x}, poor thing.",
-    "Is {p} nice in summer? I have only heard stories.",
-    "Was that {n} on the phone?",
-    "I dreamt of a {x} in the garden, how odd.",
-    "The shop in {p} closes early, they say.",
-    "Have you ever driven through {p} at night?",
-    "{n} told me that the doctor is away.",
-    "The choir is looking for new voices, by the way.",
-    "A friend of {n} broke a window in {p}.",
-    "They found a {x} under an old house, did you read that?",
-    "I should name my next plant after {n}.",
-    "The competition on the radio was about a {x}, of all things.",
-    "Marriage, moving, novels: everybody is busy this year.",
-    "That exhibition in {p} was closed, sadly.",
-    "Stolen bicycles, stolen cameras, the paper is full of it.",
-    "My stairs need paint, and the garden needs everything.",
-    "Did {n} ever come back from {p}?",
-];
+const NOISE: &str = "\
+I saw a {x} in a film yesterday, it reminded me of {p}.
+Do you think a {x} would be hard to buy these days?
+{n} keeps talking about {p}, I have no idea why.
+Somebody should write a song about a {x}.
+I never learned to play anything, let alone the {x}.
+My neighbour wants to sell a {x}, poor thing.
+Is {p} nice in summer? I have only heard stories.
+Was that {n} on the phone?
+I dreamt of a {x} in the garden, how odd.
+The shop in {p} closes early, they say.
+Have you ever driven through {p} at night?
+{n} told me that the doctor is away.
+The choir is looking for new voices, by the way.
+A friend of {n} broke a window in {p}.
+They found a {x} under an old house, did you read that?
+I should name my next plant after {n}.
+The competition on the radio was about a {x}, of all things.
+Marriage, moving, novels: everybody is busy this year.
+That exhibition in {p} was closed, sadly.
+Stolen bicycles, stolen cameras, the paper is full of it.
+My stairs need paint, and the garden needs everything.
+Did {n} ever come back from {p}?";
 
-const SMALL_TALK: [&str; 20] = [
-    "That sounds wonderful, tell me more!",
-    "Oh no, I am sorry to hear that.",
-    "Ha, typical!",
-    "How was your day otherwise?",
-    "Work has been busy, nothing special.",
-    "I had soup for lunch and a long walk after.",
-    "Good to hear from you again.",
-    "Same here, honestly.",
-    "You always find something.",
-    "Let us talk soon, I have to run.",
-    "The weather has been strange lately.",
-    "I could not agree more.",
-    "Really? I would not have guessed.",
-    "Give my love to everyone at home.",
-    "What a week it has been.",
-    "I am still thinking about what you said.",
-    "Nice, congratulations!",
-    "We should do that more often.",
-    "Take care of yourself.",
-    "I will write to you next week.",
-];
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
+const SMALL_TALK: &str = "\
+That sounds wonderful, tell me more!
+Oh no, I am sorry to hear that.
+Ha, typical!
+How was your day otherwise?
+Work has been busy, nothing special.
+I had soup for lunch and a long walk after.
+Good to hear from you again.
+Same here, honestly.
+You always find something.
+Let us talk soon, I have to run.
+The weather has been strange lately.
+I could not agree more.
+Really? I would not have guessed.
+Give my love to everyone at home.
+What a week it has been.
+I am still thinking about what you said.
+Nice, congratulations!
+We should do that more often.
+Take care of yourself.
+I will write to you next week.";
 
 /// A small generator of numbers, the same on every machine.
 struct Dice(u64);
@@ -285,7 +119,8 @@ impl Dice {
         ((self.0 >> 33) as usize) % sides
     }
 
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    fn pick(&mut self, from: impl Iterator<Item = &'static str>) -> &'static str {
+        let from: Vec<_> = from.collect();
         from[self.roll(from.len())]
     }
 }
@@ -307,8 +142,9 @@ fn conversation(pair: &(&str, &str), dice: &mut Dice) -> Conversation {
         day += PACE - 4 + dice.roll(9) as i32;
         for slot in 0..FACTS_PER_SESSION {
             chatter(&mut out, pair, session, day, dice);
-            let number = (session as usize * FACTS_PER_SESSION + slot) % FACTS.len();
-            tell(&mut out, &FACTS[number], pair, session, day, dice);
+            let number = session as usize * FACTS_PER_SESSION + slot;
+            let fact = FACTS.lines().cycle().nth(number).expect("never ends");
+            tell(&mut out, fact, pair, session, day, dice);
         }
         chatter(&mut out, pair, session, day, dice);
     }
@@ -318,14 +154,14 @@ fn conversation(pair: &(&str, &str), dice: &mut Dice) -> Conversation {
 fn chatter(out: &mut Conversation, pair: &(&str, &str), session: u32, day: i32, dice: &mut Dice) {
     for _ in 0..6 + dice.roll(7) {
         let text = match dice.roll(2) {
-            0 => dice.pick(&SMALL_TALK).to_owned(),
+            0 => dice.pick(SMALL_TALK.lines()).to_owned(),
             _ => {
-                let template = dice.pick(&NOISE);
+                let template = dice.pick(NOISE.lines());
                 fill(
                     template,
-                    dice.pick(&THINGS),
-                    dice.pick(&PLACES),
-                    dice.pick(&PEOPLE),
+                    dice.pick(THINGS.split(", ")),
+                    dice.pick(PLACES.split(", ")),
+                    dice.pick(PEOPLE.split(", ")),
                 )
             }
         };
@@ -335,7 +171,7 @@ fn chatter(out: &mut Conversation, pair: &(&str, &str), session: u32, day: i32, 
 
 fn tell(
     out: &mut Conversation,
-    fact: &Fact,
+    fact: &str,
     pair: &(&str, &str),
     session: u32,
     day: i32,
@@ -345,19 +181,22 @@ fn tell(
         0 => (pair.0, pair.1),
         _ => (pair.1, pair.0),
     };
-    let (thing, place, person) = (dice.pick(&THINGS), dice.pick(&PLACES), dice.pick(&PEOPLE));
-    if let Some(lead) = fact.lead {
+    let (thing, place, person) = (
+        dice.pick(THINGS.split(", ")),
+        dice.pick(PLACES.split(", ")),
+        dice.pick(PEOPLE.split(", ")),
+    );
+    let (lead, said, asked) = match fact.split(" | ").collect::<Vec<_>>()[..] {
+        [said, asked] => (None, said, asked),
+        [lead, said, asked] => (Some(lead), said, asked),
+        _ => panic!("{fact}"),
+    };
+    if let Some(lead) = lead {
         say(out, other, fill(lead, thing, place, person), session, day);
     }
     let turn = out.turns.len();
-    say(
-        out,
-        speaker,
-        fill(fact.said, thing, place, person),
-        session,
-        day,
-    );
-    let asked = fill(fact.asked, thing, place, person);
+    say(out, speaker, fill(said, thing, place, person), session, day);
+    let asked = fill(asked, thing, place, person);
     let text = asked
         .replace("{A}", speaker)
         .replace("{date}", &month_of(day));
@@ -385,5 +224,5 @@ fn fill(template: &str, thing: &str, place: &str, person: &str) -> String {
 
 fn month_of(day: i32) -> String {
     let date = jiff::civil::date(1970, 1, 1).saturating_add(jiff::Span::new().days(day));
-    format!("{} {}", MONTHS[date.month() as usize - 1], date.year())
+    date.strftime("%B %Y").to_string()
 }

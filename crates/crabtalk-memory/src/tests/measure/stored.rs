@@ -1,6 +1,6 @@
 //! The ranking over the index of archives, as recall uses it.
 
-use super::{Conversation, Ranker};
+use super::Conversation;
 use crate::archives::Sample;
 use crate::index::{Analysed, Query, search};
 use crabtalk_domain::ConversationKey;
@@ -83,17 +83,17 @@ impl Stored {
             .map(|it| (it.passage.entry, it.archive.index))
             .collect()
     }
-}
 
-impl Ranker for Stored {
-    fn turns(&self, question: &str, k: usize) -> Vec<usize> {
+    /// The best `k` turns.
+    pub(crate) fn turns(&self, question: &str, k: usize) -> Vec<usize> {
         let found = self.find(question, k).into_iter();
         let own = |entry: u64| entry.checked_sub(self.own.start);
         let turn = |(entry, _)| own(entry).map_or(usize::MAX - 1, |turn| turn as usize);
         found.map(turn).collect()
     }
 
-    fn sessions(&self, question: &str, k: usize) -> Vec<u32> {
+    /// The best `k` sessions.
+    pub(crate) fn sessions(&self, question: &str, k: usize) -> Vec<u32> {
         // Several turns of a session may be found.
         let found = self.find(question, k * 3).into_iter();
         let session = |(_, archive): (u64, u32)| archive.wrapping_sub(self.first_session);
