@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
-struct Everything {
+pub(crate) struct Everything {
     events: Mutex<usize>,
 }
 
