@@ -238,6 +238,17 @@ async fn policies_differ_in_what_waits_for_the_disk() {
 }
 
 #[tokio::test]
+async fn a_rename_never_replaces_a_file() {
+    let home = Home::new();
+    let mut opened = home.open("crab", "user").await;
+    home.write("crab_user_1_taken.jsonl", "somebody else's");
+    append(&mut opened.log, &[titled("Taken")]).await;
+    let names = ["crab_user_1.jsonl", "crab_user_1_taken.jsonl"];
+    assert_eq!(home.names(), names);
+    assert_eq!(home.read(names[1]), b"somebody else's");
+}
+
+#[tokio::test]
 async fn torn_lines_follow_the_name_of_their_log() {
     let home = Home::new();
     let mut opened = home.open("crab", "user").await;
