@@ -50,7 +50,7 @@ pub(crate) fn told(report: &UndoReport, dry_run: bool) -> Vec<String> {
         let what = match (file.problem.as_str(), file.kind.as_str()) {
             ("", "created") => format!("{would}removed"),
             ("", _) => format!("{would}restored"),
-            (problem, _) => format!("unchanged: {problem}"),
+            (problem, _) => format!("kept: {problem}"),
         };
         format!("  {}: {what}", file.path)
     };

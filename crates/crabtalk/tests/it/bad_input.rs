@@ -29,7 +29,7 @@ async fn invalid_requests_are_refused_with_a_reason() {
         (to("nobody", "u", "hi"), 404, "there are: crab"),
         (to("crab", "u", ""), 400, "empty"),
         (to("crab", "u", " \n\t"), 400, "empty"),
-        (to("../crab", "u", "hi"), 400, "is not a name"),
+        (to("../crab", "u", "hi"), 400, "is not a valid name"),
         (to("crab", &"x".repeat(5000), "hi"), 400, "5000 bytes"),
         (to("crab", "cron", "hi"), 403, "reserved"),
         (to("crab", "delegate:1", "hi"), 403, "reserved"),

@@ -64,7 +64,7 @@ async fn chat_shows_and_undoes_changes() {
     terminal.shows(OVER, 2).await;
     terminal.types("/undo 1");
     let screen = terminal.shows("`/undo partly`", 1).await;
-    assert!(screen.contains("stays: it was changed since"), "{screen}");
+    assert!(screen.contains("kept: it was changed since"), "{screen}");
     assert_eq!(text(&env, "greeting"), "Bye\n");
     terminal.types("/undo");
     terminal.shows("run 2 reverted:", 1).await;
@@ -93,7 +93,7 @@ async fn undo_command_has_a_dry_run_and_refuses_changed_files() {
     // Later changes of other programs stay.
     std::fs::write(env.work.join("made"), "mine\n").unwrap();
     let refused = env.shell("\"$CRABTALK\" undo; echo $?").await.ok();
-    assert!(refused.contains("stays: it was changed since"), "{refused}");
+    assert!(refused.contains("kept: it was changed since"), "{refused}");
     assert!(refused.ends_with("1\n"), "{refused}");
     assert_eq!(text(&env, "made"), "mine\n");
     std::fs::write(env.work.join("made"), "one\n").unwrap();

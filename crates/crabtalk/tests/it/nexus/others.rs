@@ -151,7 +151,7 @@ async fn nexus_starts_a_missing_daemon_and_reloads_its_team() {
     let Answer::Done { said } = team.say(Command::Reload).await else {
         panic!("it is read");
     };
-    assert!(said.contains("takes [agent.D3]"), "{said}");
+    assert!(said.contains("[agent.D3] needs a restart"), "{said}");
     std::fs::write(&file, "root = 7\n").unwrap();
     let Answer::Refused { why } = team.say(Command::Reload).await else {
         panic!("it is refused");
