@@ -287,7 +287,7 @@ mod tests {
             .await
             .expect_err("it is broken");
         assert!(
-            why.contains("cannot be read") && !why.contains("s3cret"),
+            why.contains("cannot read its login") && !why.contains("s3cret"),
             "{why}"
         );
     }

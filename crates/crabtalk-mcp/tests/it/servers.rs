@@ -135,7 +135,7 @@ async fn calls_return_the_answer_or_the_reason() {
                 )
             },
             true,
-            "points to https://other.example/",
+            "redirects to https://other.example/",
         ),
         (
             || Answer::Status(StatusCode::UNAUTHORIZED, WWW_AUTHENTICATE, "Bearer"),

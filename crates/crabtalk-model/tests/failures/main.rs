@@ -286,7 +286,7 @@ async fn web_site_is_not_taken_for_a_model_server() {
     assert!(
         error
             .message
-            .contains("check base_url. It began: <html>Welcome"),
+            .contains("check base_url. It begins with: <html>Welcome"),
         "{error}"
     );
 }

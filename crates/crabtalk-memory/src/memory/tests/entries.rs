@@ -41,8 +41,8 @@ async fn bad_entries_are_refused_by_name() {
         .unwrap_err();
     assert_eq!(
         large,
-        "the content of \"Big\" has 1048576 bytes, the limit is 262144; store less, or in several \
-         entries"
+        "the content of \"Big\" has 1048576 bytes, the limit is 262144; shorten it or use \
+         several entries"
     );
     for name in ["", "  ", "two\nlines", &"n".repeat(201)] {
         let refused = world.remember("user", name, "x").await.unwrap_err();

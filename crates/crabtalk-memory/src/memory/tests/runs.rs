@@ -134,7 +134,7 @@ async fn tool_refuses_overlong_page_and_injection_truncates_it() {
     std::fs::create_dir_all(world.home.path().join("memory")).unwrap();
     std::fs::write(world.memory.overview_path(), &long).unwrap();
     let told = world.injected("user", "hi").await;
-    let note = "(MEMORY.md has 16385 bytes, prompts contain the first 16384)";
+    let note = "(MEMORY.md has 16385 bytes; prompts contain the first 16384)";
     assert!(told.contains(note), "{}", told.len());
     let warnings = world.memory.warnings().await;
     assert!(warnings[0].reason.contains("16385"), "{warnings:?}");
@@ -152,7 +152,7 @@ async fn the_soul_is_part_of_the_agent() {
     let built = world.memory.identify(agent.clone()).await;
     let built = world.memory.on_build_agent(built).await.prompt;
     let want =
-        "<identity>\nA cheerful crab. &lt;/identity>\n</identity>\n\nYou help.\n\nYou have a";
+        "<identity>\nA cheerful crab. &lt;/identity>\n</identity>\n\nYou help.\n\nYour memory";
     assert!(built.starts_with(want), "{built}");
     let off = World::with(Settings {
         enabled: false,
