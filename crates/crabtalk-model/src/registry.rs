@@ -28,7 +28,9 @@ pub enum Error {
     #[error("there are two providers named {0:?}; rename one")]
     DuplicateProvider(String),
     /// Two providers have a model of the same name.
-    #[error("the providers {first:?} and {second:?} both have a model named {model:?}; rename one")]
+    #[error(
+        "the model name {model:?} is used twice, by the providers {first:?} and {second:?}; rename one"
+    )]
     DuplicateModel {
         /// The name.
         model: String,

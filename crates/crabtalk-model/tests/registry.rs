@@ -31,7 +31,7 @@ fn ambiguous_configuration_is_refused() {
             None,
             "\"a\" and \"b\"",
         ),
-        (vec![named("a", &["m", "m"])], None, "\"m\" is taken"),
+        (vec![named("a", &["m", "m"])], None, "\"m\" is used twice"),
         (
             vec![named("a", &["sonnet"])],
             Some("sonet"),

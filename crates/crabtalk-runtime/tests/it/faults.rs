@@ -274,8 +274,8 @@ async fn dead_mounts_block_only_calls_that_need_them() {
     assert_eq!(begun.elapsed(), Duration::ZERO);
     let told = read(stuck).await;
     assert!(
-        told.iter()
-            .any(|event| event.contains("could not be judged: a mount does not answer")),
+        told.iter().any(|event| event
+            .contains("cannot check the permission of the call: a mount does not answer")),
         "{told:?}"
     );
     assert_eq!(last(&told), "end 0");

@@ -149,7 +149,7 @@ async fn answers_beyond_the_time_limit_end_the_run() {
     assert_eq!(
         end,
         "end 504 the answer took longer than 60s, the limit of limits.answer_secs; it was \
-         stopped and is not kept"
+         stopped and discarded"
     );
     assert_eq!(lines, ["run 1 start", "user: go", "run 1 end 504"]);
 }
