@@ -14,7 +14,7 @@ impl Session {
     pub(super) async fn make_token(&self, request: CreateTokenMsg) -> Result<NewToken, Error> {
         let name = request.name.clone();
         if !is_name(&name) {
-            return Err(Error::Invalid(format!("{name:?} is not a name")));
+            return Err(Error::Invalid(format!("{name:?} is not a valid name")));
         }
         if !request.until.is_empty() {
             let now = jiff::Timestamp::now();

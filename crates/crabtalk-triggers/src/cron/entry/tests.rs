@@ -77,14 +77,14 @@ fn invalid_drafts_have_clear_errors() {
             },
         ),
         (
-            "is not a name",
+            "is not a valid name",
             Draft {
                 agent: "../x".into(),
                 ..draft()
             },
         ),
         (
-            "is not a name",
+            "is not a valid name",
             Draft {
                 skill: "a b".into(),
                 ..draft()
