@@ -66,7 +66,7 @@ async fn restarted_component_restores_its_tools_on_a_new_port() {
     let (answered, ()) = within("the answer", async { tokio::join!(call_it, kill_it) }).await;
     let answered = result(&answered);
     assert!(answered.is_error, "{answered:?}");
-    news(&mut events, "search has disconnected").await;
+    news(&mut events, "search disconnected").await;
     let gone = comes_to_be(&env, "search", "failed").await;
     assert_eq!(gone.tool_count, 0);
     assert!(echo("b").await.is_error);
