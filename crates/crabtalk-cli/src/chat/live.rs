@@ -71,9 +71,9 @@ use crate::system::{self, Ending};
 use crate::text::summary;
 use ask::Asking;
 use attention::Attention;
-use calls::{Call, Done, Learned, Pair};
+use calls::{Call, Learned, Pair};
 use crabtalk_client::{Client, Watch};
-use crabtalk_proto::{AttachMsg, ListAsksMsg, PendingAsk, Request, SubscribeEvents};
+use crabtalk_proto::{AttachMsg, ListAsksMsg, PendingAsk, SubscribeEvents};
 use crabtalk_render::screen::{Canvas, Composer, Drawing, Heard, Raw, size, terminal_size};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -452,29 +452,6 @@ impl<'a> Live<'a> {
             after: None,
         };
         self.runs.push_front(self.client.attach(request));
-    }
-
-    /// Runs a call concurrently; `then` handles its result.
-    fn call<T: Send + 'static>(
-        &mut self,
-        call: impl Future<Output = T> + Send + 'static,
-        then: impl FnOnce(&mut Live<'_>, T) + Send + 'static,
-    ) {
-        self.calls.push(Box::pin(async move {
-            let result = call.await;
-            let done: Done = Box::new(move |live| then(live, result));
-            done
-        }));
-    }
-
-    /// Sends a request; `then` handles its answer.
-    fn request<R: Request<Response: 'static> + 'static>(
-        &mut self,
-        request: R,
-        then: impl FnOnce(&mut Live<'_>, Result<R::Response, crabtalk_client::Error>) + Send + 'static,
-    ) {
-        let client = self.client.clone();
-        self.call(async move { client.call(request).await }, then);
     }
 
     /// Saves a line to the input history.

@@ -8,7 +8,7 @@ use crate::history::markdown;
 use crabtalk_client::{Client, Error};
 use crabtalk_proto::{
     AgentRights, GetHistoryMsg, GetRightsMsg, ListAgentsMsg, ListModelsMsg, ListSkillsMsg, McpInfo,
-    McpList, MemoryList, ModelInfo, SkillList,
+    McpList, MemoryList, ModelInfo, Request, SkillList,
 };
 use futures_util::future::BoxFuture;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,31 @@ pub(super) type Call = BoxFuture<'static, Done>;
 
 /// Handles the result of a call.
 pub(super) type Done = Box<dyn FnOnce(&mut Live<'_>) + Send>;
+
+impl Live<'_> {
+    /// Runs a call concurrently; `then` handles its result.
+    pub(super) fn call<T: Send + 'static>(
+        &mut self,
+        call: impl Future<Output = T> + Send + 'static,
+        then: impl FnOnce(&mut Live<'_>, T) + Send + 'static,
+    ) {
+        self.calls.push(Box::pin(async move {
+            let result = call.await;
+            let done: Done = Box::new(move |live| then(live, result));
+            done
+        }));
+    }
+
+    /// Sends a request; `then` handles its answer.
+    pub(super) fn request<R: Request<Response: 'static> + 'static>(
+        &mut self,
+        request: R,
+        then: impl FnOnce(&mut Live<'_>, Result<R::Response, Error>) + Send + 'static,
+    ) {
+        let client = self.client.clone();
+        self.call(async move { client.call(request).await }, then);
+    }
+}
 
 /// The result of a `!` command.
 pub(super) struct Ran {
