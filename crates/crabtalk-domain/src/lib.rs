@@ -36,7 +36,9 @@ pub use image::{Image, ImageType, MAX_IMAGE_BYTES, MAX_IMAGES, MAX_IMAGES_BYTES}
 pub use ledger::{CallTotal, Cost, Ledger, Reservation, Spent};
 pub use message::{ContextUse, Message, Role, Thinking, ToolCall, Usage, estimate_tokens};
 pub use mode::Mode;
-pub use names::{AgentName, ConversationKey, NameError, Sender, check_name, is_owner};
+pub use names::{
+    AgentName, ConversationKey, NameError, Sender, approval_sender, check_name, is_owner,
+};
 pub use origin::Origin;
 pub use principal::{Principal, TokenName};
 pub use run_end::{RunEnded, RunEnds, RunOutcome};

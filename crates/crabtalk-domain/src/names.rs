@@ -110,17 +110,6 @@ impl Sender {
         &self.0
     }
 
-    /// The sender of the folder's conversation: without the topic of `user/house/roof`,
-    /// whose folder is `-` outside a work tree (CONV-11).
-    pub fn without_topic(&self) -> &str {
-        let parts: Vec<&str> = self.0.split('/').collect();
-        match parts[..] {
-            [person, "-", _] => person,
-            [_, _, topic] if !topic.is_empty() => &self.0[..self.0.len() - topic.len() - 1],
-            _ => &self.0,
-        }
-    }
-
     /// Whether only the daemon may use this sender (CONV-10).
     pub fn is_reserved(&self) -> bool {
         &*self.0 == "cron"
@@ -203,20 +192,43 @@ pub fn is_owner(owners: &[String], sender: &str) -> bool {
     })
 }
 
+/// The sender whose permanent approvals apply to runs of an owner: for the topic
+/// `user/house/roof` that of its folder, `user/house`, and for `user/-/roof`, outside
+/// a work tree, `user` (CONV-11). Only an owner's folder counts, so that an approval
+/// never reaches another person.
+pub fn approval_sender<'a>(owners: &[String], sender: &'a Sender) -> &'a str {
+    let whole = sender.as_str();
+    let parts: Vec<&str> = whole.split('/').collect();
+    let folder = match parts[..] {
+        [person, "-", _] => person,
+        [_, _, topic] => &whole[..whole.len() - topic.len() - 1],
+        _ => whole,
+    };
+    match is_owner(owners, whole) && is_owner(owners, folder) {
+        true => folder,
+        false => whole,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn topics_belong_to_their_folder() {
-        for (sender, folder) in [
+    fn only_topics_of_an_owners_folder_share_approvals() {
+        let all = ["user", "user/*", "user/*/*"].map(str::to_owned);
+        for (sender, shared) in [
             ("user/house/roof", "user/house"),
             ("user/-/roof", "user"),
             ("user/house", "user/house"),
             ("user", "user"),
-            ("a/b/c/d", "a/b/c/d"),
+            ("user//roof", "user//roof"),
+            ("tg/group/ada", "tg/group/ada"),
         ] {
-            assert_eq!(Sender::new(sender).unwrap().without_topic(), folder);
+            let sender = Sender::new(sender).unwrap();
+            assert_eq!(approval_sender(&all, &sender), shared);
+            let topics_alone = &all[2..];
+            assert_eq!(approval_sender(topics_alone, &sender), sender.as_str());
         }
     }
 

@@ -67,7 +67,7 @@ pub(crate) struct CronOptions {
     /// Time zone, such as Europe/Berlin; `none` for the daemon's.
     #[arg(long, value_name = "ZONE")]
     pub(crate) zone: Option<String>,
-    /// The skill, if not the first word of the text; `none` for none.
+    /// The skill, if the text does not begin with its name; `none` for none.
     #[arg(long, value_name = "NAME")]
     pub(crate) skill: Option<String>,
     /// Quiet hours, such as 23:00-07:00; `none` for none.

@@ -27,7 +27,7 @@ fn rule(ask: &AskUserEvent) -> Option<String> {
     let is_one = !detail.trim().is_empty() && detail.trim() == detail;
     let name = match ask.tool.as_str() {
         "bash" if ask.outside => "outside",
-        // Nothing is kept of a command that asks for hosts or folders.
+        // No rule for commands allows hosts or folders.
         "bash" if ask.always.is_none() => return None,
         name @ ("bash" | "read" | "edit" | "write") => name,
         _ => return None,

@@ -144,7 +144,7 @@ fn rule(
     };
     Some(AskRule {
         agent: context.agent.name.to_string(),
-        sender: authority(context).to_string(),
+        sender: authority(context),
         tool: case.call.name.clone(),
         exact,
         cwd: case.call.cwd.to_str()?.to_owned(),

@@ -3,7 +3,7 @@
 use super::CallContext;
 use super::case::Case;
 use crabtalk_domain::tool::{Invocation, Subject};
-use crabtalk_domain::{Origin, Permission, PermissionRule};
+use crabtalk_domain::{Origin, Permission, PermissionRule, approval_sender};
 use crabtalk_gate::{Disk, Question, Standing, Verdict, approvals, disk, judge, words};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) async fn judged_by(
     let (agent, rules) = (Arc::clone(&context.agent), rules.to_vec());
     let (tool, cwd) = (case.call.name.clone(), case.call.cwd.clone());
     let (subject, arguments) = (case.subject.clone(), case.arguments.to_owned());
-    let sender = authority(context).to_string();
+    let sender = authority(context);
     let (mode, hosts) = (context.mode, context.rt.hosts.of(context.audience.key()));
     let default_permission = case.spec.default_permission;
     let judged = move |disk: &dyn Disk| {
@@ -89,7 +89,7 @@ pub(super) fn prefixes(context: &CallContext, case: &Case<'_>) -> Vec<Permission
         return Vec::new();
     };
     let (agent, sender) = (context.agent.name.as_str(), authority(context));
-    approvals::prefixes(&context.rt.toolbox.approvals.list(), agent, sender, cwd)
+    approvals::prefixes(&context.rt.toolbox.approvals.list(), agent, &sender, cwd)
 }
 
 /// The prefix that "Allow prefix" would store, if it would allow this call.
@@ -128,15 +128,15 @@ pub(super) async fn may_read(context: &CallContext, case: &Case<'_>) -> bool {
     verdict.permission == Permission::Allow
 }
 
-/// The sender on whose authority a run acts. The topics of an owner's folder share its
+/// The sender on whose authority a run acts; topics of an owner's folder share its
 /// approvals.
-pub(super) fn authority(context: &CallContext) -> &str {
+pub(super) fn authority(context: &CallContext) -> String {
     let sender = match &context.origin {
         Origin::Delegate { root, .. } => &root.sender,
         Origin::Client { .. } | Origin::Cron { .. } | Origin::Event { .. } => &context.key.sender,
     };
     match context.standing.is_owner {
-        true => sender.without_topic(),
-        false => sender.as_str(),
+        true => approval_sender(&context.rt.catalog.load().owners, sender).to_owned(),
+        false => sender.to_string(),
     }
 }

@@ -100,7 +100,7 @@ impl Known {
         matches!(self.meaning(word), Meaning::Message)
     }
 
-    /// The meaning of the first word of a message that begins with `/`.
+    /// The meaning of `/NAME` at the beginning of a message.
     pub(super) fn meaning(&self, word: &str) -> Meaning {
         let alias = match word {
             "q" => "quit",
